@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "base/processors.h"
+#include "base/machine.h"
 #include "device/device.h"
 #include "support/operator_check.h"
 #include "support/upstream.h"

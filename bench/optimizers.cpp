@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/processors.h"
+#include "base/machine.h"
 #include "device/device.h"
 #include "kernels/cpu/kernels.h"
 #include "optim/newton_schulz.h"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The account of a training step on a GPU: FLOPs, bytes and time of each kernel, estimated from the model's shape.
 
-    python3 scripts/gpu_account.py                         the tables of docs/gpu.md, one a model
+    python3 scripts/gpu_account.py                         the tables of docs/gpu.md: one model by kernels, the others by phases
     python3 scripts/gpu_account.py --write                 puts them there
+    python3 scripts/gpu_account.py --size 1.1b             one model by kernels
     python3 scripts/gpu_account.py --size 124m --bench bench.json     beside what `lmtrain bench --json` measured
 
 A kernel takes the longer of the time for its FLOPs and that for its bytes. Nothing here was measured. With --bench the
@@ -152,7 +153,7 @@ class Account:
         return flops * self.batch / self.seconds() / PEAK
 
 
-def table(size):
+def table(size, by_kernel=True):
     account = Account(SIZES[size], LENGTHS[size])
     lines = [
         f"**{size.upper()}** ({account.parameters / 1e6:.0f}M weights), rows of {account.length}, {BATCH} positions a step, {MICRO} at once. "
@@ -163,10 +164,10 @@ def table(size):
     ]
     for phase in account.phases():
         rows = [row for row in account.rows if row["phase"] == phase]
-        for row in rows:
+        for row in rows if by_kernel else []:
             flops = f"{row['flops'] / 1e12:.2f}" if row["flops"] else ""
             lines.append(f"| {phase} | {row['kernel']} | {row['launches']} | {flops} | {row['bytes'] / 1e9:.2f} | {1e3 * row['seconds']:.2f} |")
-        if len(rows) > 1:
+        if len(rows) > 1 or not by_kernel:
             lines.append(f"| **{phase}** | | | {sum(r['flops'] for r in rows) / 1e12:.1f} | {sum(r['bytes'] for r in rows) / 1e9:.1f} | {1e3 * account.seconds(phase):.1f} |")
     return "\n".join(lines) + "\n"
 
@@ -201,7 +202,8 @@ def table_of_micros():
 
 
 def tables():
-    return "\n".join([*(table(size) for size in LENGTHS), table_of_micros()])
+    """The first model by kernels, the others by phases."""
+    return "\n".join([*(table(size, by_kernel=size == next(iter(LENGTHS))) for size in LENGTHS), table_of_micros()])
 
 
 def page_with(text):

@@ -7,9 +7,10 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/open_file.h"
-#include "base/retry.h"
 
 namespace lmtrain {
 namespace {
@@ -94,6 +95,16 @@ std::string file_kind_name(const fs::path& path) {
   return "a device";
 }
 
+bool is_link(const fs::path& path) {
+  struct stat info {};
+  Retry retry;
+  while (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    if (!retry.again(errno)) fail_on_file("examine", path, errno);
+  }
+  return S_ISLNK(info.st_mode);
+}
+
 std::vector<std::string> list_folder(const fs::path& folder) {
   std::optional<std::vector<std::string>> names = names_in(folder);
   if (!names) fail_on_file("list the folder", folder, ENOENT);
@@ -102,6 +113,20 @@ std::vector<std::string> list_folder(const fs::path& folder) {
 
 std::vector<std::string> list_folder_if_there(const fs::path& folder) {
   return names_in(folder).value_or(std::vector<std::string>());
+}
+
+fs::path absolute_path(const fs::path& path) {
+  const fs::path whole = fs::absolute(path);
+  fs::path head, tail;  // up to the last "..", and behind it
+  for (const fs::path& part : whole) {
+    tail /= part;
+    if (part == "..") head /= std::exchange(tail, {});
+  }
+  std::error_code error;
+  const fs::path shorter = head.lexically_normal();
+  if (head.empty() || fs::equivalent(head, shorter, error)) return whole.lexically_normal();
+  const fs::path resolved = fs::canonical(head, error);
+  return ((error ? shorter : resolved) / tail).lexically_normal();
 }
 
 }  // namespace lmtrain

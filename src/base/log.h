@@ -9,12 +9,12 @@
 
 namespace lmtrain {
 
-struct LinePart;  // base/progress_line.h
+struct LinePart;  // base/progress.h
 
 // These print a text of one or more lines, and end the last line. Control characters are escaped as
 // by shown() of text.h, except newlines. The caller passes a name that may hold a newline to
 // shown() first. Lines wider than the terminal are broken before a word (wrapped_lines() of
-// base/progress_line.h).
+// base/progress.h).
 void log_note(std::string_view line);     // something worth knowing
 void log_warning(std::string_view line);  // prefixed "warning: "
 void log_error(std::string_view line);    // prefixed "lmtrain: "; why the process ends
@@ -34,5 +34,20 @@ void log_progress_done();
 // prints one warning a file and goes on.
 inline constexpr size_t kMostEarlyLines = 1000;
 void log_to_file(const std::filesystem::path& file);
+
+// Sets the rank of this process among those that work together. Call it before the first line is
+// printed. Rank 0 prints everything. Every other rank prints only warnings and errors, with its
+// number. A line that is not printed is not written to the log file either.
+void log_as_rank(int rank);
+
+// While an object of this class exists, notes and warnings are dropped, because another process or
+// call prints the same ones. At most one object may exist.
+class WarningsMuted {
+ public:
+  WarningsMuted();
+  WarningsMuted(const WarningsMuted&) = delete;
+  WarningsMuted& operator=(const WarningsMuted&) = delete;
+  ~WarningsMuted();
+};
 
 }  // namespace lmtrain

@@ -10,7 +10,6 @@
 #include "base/activities.h"
 #include "base/error.h"
 #include "base/examine.h"
-#include "base/retry.h"
 #include "base/text.h"
 
 namespace lmtrain {

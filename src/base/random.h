@@ -11,6 +11,8 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <random>
+#include <string>
 
 #include "base/hash.h"
 
@@ -24,7 +26,8 @@ enum class RandomStream : uint64_t {
   kSample = 5,      // tokens of generated text
   // 6 is taken: no other use may have it.
   kBench = 7,   // input of benchmarks
-  kMixture = 8  // order of the sources among the rows
+  kMixture = 8,  // order of the sources among the rows
+  kDropout = 9   // what falls out of activations
 };
 
 // Returns 64 random bits.
@@ -81,5 +84,14 @@ class Permutation {
   unsigned half_bits_;
   uint64_t mask_;
 };
+
+// Returns a name that nobody else has, for runs, attempts and messages between processes. Draws 128
+// bits from the random device of the system; gives 32 hexadecimal digits.
+inline std::string random_id() {
+  std::random_device random;
+  const auto draw = [&] { return uint64_t{random()} << 32 | random(); };
+  const uint64_t low = draw();
+  return Hash128{low, draw()}.hex();
+}
 
 }  // namespace lmtrain

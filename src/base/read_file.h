@@ -4,7 +4,7 @@
 //
 // All but read_file_or_pipe throw Error(kData) that names the path for a pipe, socket, device or
 // folder in place of a file, and never wait for the other end of a pipe. A refusal that may pass
-// (retry.h) is tried again; for any other they throw Error(kIo).
+// (Retry of open_file.h) is tried again; for any other they throw Error(kIo).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// StopRequested stops work that has nothing to save: data preparation, the planning of batches,
-// `lmtrain eval`. It is thrown when a signal has come or the time is over.
+// A signal asks the process to stop, and StopRequested is how work that has nothing to save stops.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +6,25 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/signal.h"
 #include "base/text.h"
 
 namespace lmtrain {
 
-// StopRequested is neither an Error nor a std::exception, so handlers of errors let it pass. The
-// command then ends with this exit code and message.
+// A signal asks the process to stop. The first SIGTERM, SIGINT, SIGUSR1 or SIGHUP is only noted:
+// work that can stop calls stop_signal() from time to time. A second one ends the process at once
+// with exit code 128+n, and nothing is saved; the same signal again within 0.1 s counts as the
+// first one delivered twice, and a second SIGHUP never counts. Where SIGHUP is ignored (nohup), it
+// stays so. System calls that a signal interrupts go on (SA_RESTART). SIGXFSZ and SIGPIPE
+// are ignored, so that a file size limit and a pipe that nobody reads are errors of write().
+//
+// Call once, before any thread starts.
+void install_signal_handlers();
+// Returns the number of the signal that asked to stop, or 0.
+int stop_signal();
+
+// StopRequested stops data preparation, the planning of batches and `lmtrain eval` when a signal
+// has come or the time is over. It is neither an Error nor a std::exception, so handlers of errors
+// let it pass. The command then ends with this exit code and message.
 struct StopRequested {
   int signal = 0;  // 0: train.max_time is over
 

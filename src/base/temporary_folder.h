@@ -1,18 +1,19 @@
-// A TemporaryFolder creates a folder in TMPDIR, else in /tmp, and removes it with all its files
-// when it is destroyed. The constructor throws Error(kIo) when the folder cannot be created, for
-// example because TMPDIR names no folder.
+// Folders for temporary files, which go with their owner.
 #pragma once
 
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -23,6 +24,9 @@ inline std::filesystem::path temporary_parent() {
   return chosen == nullptr || *chosen == '\0' ? "/tmp" : std::filesystem::path(chosen);
 }
 
+// A TemporaryFolder creates a folder in TMPDIR, else in /tmp, and removes it with all its files
+// when it is destroyed. The constructor throws Error(kIo) when the folder cannot be created, for
+// example because TMPDIR names no folder.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -47,6 +51,29 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+};
+
+// A ScratchFolder is an empty folder for temporary files of many gigabytes. It is removed with its
+// owner. A killed owner leaves the folder, and the next ScratchFolder of that name empties it: a
+// lock in the folder says whether the owner lives.
+class ScratchFolder {
+ public:
+  // Makes the folder `name` in the first of `parents` that can be written to and has `bytes` free.
+  // Throws Error(kUsage) when another process has the folder, Error(kIo) with the reason for each
+  // parent when no parent will do.
+  ScratchFolder(const std::vector<std::filesystem::path>& parents, const std::string& name,
+                uint64_t bytes);
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void begin_at(const std::filesystem::path& path, uint64_t bytes);
+
+  std::filesystem::path path_;
+  FileLock lock_;
 };
 
 }  // namespace lmtrain

@@ -219,4 +219,24 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+std::vector<std::string> key_parts(std::string_view key) {
+  std::vector<std::string> parts(1);
+  for (const char c : key) {
+    if (c == '.') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::string quote(std::string_view name) {
+  constexpr size_t kLongest = 120;
+  size_t size = std::min(kLongest, name.size());
+  // No character is cut.
+  while (size < name.size() && size > 0 && is_utf8_continuation(name[size])) --size;
+  return '"' + shown(name.substr(0, size)) + (size < name.size() ? "...\"" : "\"");
+}
+
 }  // namespace lmtrain

@@ -2,8 +2,13 @@
 // and a target id.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
+
+#include "config/config.h"
 
 namespace lmtrain {
 
@@ -46,5 +51,28 @@ struct Batch {
   int64_t batch_rows = 0;
   int64_t first_row = 0;
 };
+
+// The rows of a micro-batch, which go through the model at once, where they were lowered after
+// memory ran out. They are part of the training state.
+struct MicroBatchLimits {
+  int64_t micro_tokens = 0;         // batch.micro_tokens when rows were lowered
+  std::map<int64_t, int64_t> rows;  // lowered rows by length; other lengths are absent
+  bool operator==(const MicroBatchLimits&) const = default;
+};
+
+// Tells how the rows of a length were reduced, for the log.
+struct MicroBatchReduction {
+  int64_t length = 0;
+  int64_t rows_before = 0, rows = 0;
+  std::string reason;
+};
+// Returns the rows of a micro-batch of this length, at least 1. If `fit` has this length, its rows
+// are returned. Otherwise they are the lower of batch.micro_tokens and batch.tokens, divided by the
+// length. `config` is resolved. fit.micro_tokens is not read.
+inline int64_t micro_rows(const Config& config, const MicroBatchLimits& fit, int64_t length) {
+  const auto lowered = fit.rows.find(length);
+  if (lowered != fit.rows.end()) return lowered->second;
+  return std::max<int64_t>(1, std::min(*config.batch.micro_tokens, config.batch.tokens) / length);
+}
 
 }  // namespace lmtrain

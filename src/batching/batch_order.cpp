@@ -13,10 +13,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "batching/batch_plan.h"
-#include "batching/concat.h"
 #include "batching/pieces.h"
 #include "batching/row_stream.h"
-#include "batching/shuffle_key.h"
 #include "batching/source_groups.h"
 
 namespace lmtrain {

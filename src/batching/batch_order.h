@@ -21,9 +21,7 @@
 #include "base/stop.h"
 #include "batching/batch.h"
 #include "batching/plan_summary.h"
-#include "batching/run_length.h"
 #include "config/config.h"
-#include "formats/source_run.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

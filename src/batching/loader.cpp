@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/machine.h"
 
 namespace lmtrain {
 

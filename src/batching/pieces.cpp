@@ -1,9 +1,11 @@
 // Cutting documents, see pieces.h; docs/batching.md states the rules.
+
 #include "batching/pieces.h"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -11,9 +13,71 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "batching/best_fit.h"
 
 namespace lmtrain {
+
+// Items by size, bins by the room left in them, see pieces.h.
+
+namespace {
+
+// Items of equal size are [begins[size], begins[size + 1]) of `items`.
+struct BySize {
+  std::vector<uint32_t> begins;
+  std::vector<uint32_t> items;
+};
+
+BySize sort_by_size(std::span<const uint32_t> sizes) {
+  const uint32_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  BySize sorted{std::vector<uint32_t>(size_t{largest} + 2, 0), std::vector<uint32_t>(sizes.size())};
+  for (const uint32_t size : sizes) ++sorted.begins[size + 1];
+  for (size_t i = 1; i < sorted.begins.size(); ++i) sorted.begins[i] += sorted.begins[i - 1];
+  std::vector<uint32_t> next = sorted.begins;
+  for (size_t item = 0; item < sizes.size(); ++item) {
+    sorted.items[next[sizes[item]]++] = static_cast<uint32_t>(item);
+  }
+  return sorted;
+}
+
+void number_by_first_item(Packing& packing) {
+  constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+  std::vector<uint32_t> number(packing.num_bins, kNone);
+  uint32_t next = 0;
+  for (uint32_t& bin : packing.bins) {
+    if (number[bin] == kNone) number[bin] = next++;
+    bin = number[bin];
+  }
+}
+
+}  // namespace
+
+Packing pack_best_fit(std::span<const uint32_t> sizes, uint32_t capacity) {
+  const BySize sorted = sort_by_size(sizes);
+  Packing packing{std::vector<uint32_t>(sizes.size()), 0};
+  std::map<uint32_t, std::vector<uint32_t>> open;  // bins by the room left, above 0
+  for (auto size = static_cast<uint32_t>(sorted.begins.size() - 2); size > 0; --size) {
+    for (uint32_t i = sorted.begins[size]; i < sorted.begins[size + 1];) {
+      const auto fitting = open.lower_bound(size);
+      uint32_t room = capacity;
+      uint32_t bin = packing.num_bins;
+      if (fitting == open.end()) {
+        ++packing.num_bins;
+      } else {
+        room = fitting->first;
+        bin = fitting->second.back();
+        fitting->second.pop_back();
+        if (fitting->second.empty()) open.erase(fitting);
+      }
+      // While it takes more of this size it remains the bin with the least room that does.
+      for (; i < sorted.begins[size + 1] && room >= size; room -= size) {
+        packing.bins[sorted.items[i++]] = bin;
+      }
+      if (room > 0) open[room].push_back(bin);
+    }
+  }
+  number_by_first_item(packing);
+  return packing;
+}
+
 namespace {
 
 constexpr int64_t kMax32 = std::numeric_limits<uint32_t>::max();
@@ -176,6 +240,91 @@ int64_t PieceRows::lay_out(size_t index, int64_t row, std::vector<RowPart>& part
       index, row, [&](uint32_t document, int64_t /*begin*/, int64_t position, int64_t /*size*/) {
         parts.push_back({position, document});
       });
+}
+
+// One stream of tokens in rows, see pieces.h.
+
+ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
+                       std::optional<uint64_t> key, const Poll& poll)
+    : shard_(shard), documents_(std::move(documents)) {
+  const auto num_documents = static_cast<size_t>(documents_.size());
+  if (key) order_.emplace(num_documents, *key);
+  ends_.reserve(num_documents);
+  int64_t end = 0;
+  int64_t num_targets = 0;
+  for (size_t index = 0; index < num_documents; ++index) {
+    poll_at(index, poll);
+    const int64_t size = shard.document_size(document_at(index));
+    if (size >= 2) {
+      end += size;
+      num_targets += size - 1;
+    }
+    ends_.push_back(end);
+  }
+  if (num_targets == 0) return;
+  const int64_t num_inputs = end - 1;
+  int64_t num_pieces = 0;
+  int64_t begin = 0;
+  for (const int64_t document_end : ends_) {
+    // A document that is left out has no inputs, nor has one whose only input would be the last.
+    const int64_t last = std::min(document_end, num_inputs) - 1;
+    if (last >= begin) num_pieces += last / max_length - begin / max_length + 1;
+    begin = document_end;
+  }
+  lengths_.push_back(
+      {max_length, (num_inputs + max_length - 1) / max_length, num_pieces, num_targets});
+}
+
+int64_t ConcatRows::document_at(size_t index) const {
+  return documents_[static_cast<int64_t>(order_ ? (*order_)(index) : index)];
+}
+
+template <class Visit>
+int64_t ConcatRows::for_each_document(int64_t row, const Visit& visit) const {
+  // Positions count from the start of the stream; the target of the input at p is the token at p
+  // + 1.
+  const int64_t length = lengths_.front().length;
+  const int64_t begin = row * length;
+  const int64_t end = std::min(begin + length, ends_.back() - 1);
+  auto index =
+      static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
+  int64_t num_targets = 0;
+  for (int64_t first = index == 0 ? 0 : ends_[index - 1]; first < end; first = ends_[index++]) {
+    const int64_t last = ends_[index];
+    if (last == first) continue;  // a document that is left out
+    const int64_t document = document_at(index);
+    const int64_t input = std::max(first, begin);
+    // Its first token is nobody's target.
+    const int64_t target_end = std::min(last, end + 1);
+    visit(document, shard_.document_begin(document) - first, input, std::min(last, end),
+          target_end);
+    num_targets += std::max<int64_t>(0, target_end - input - 1);
+  }
+  return num_targets;
+}
+
+int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
+                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+  const int64_t begin = row * static_cast<int64_t>(inputs.size());
+  const auto copy = [&](int64_t from, int64_t to, int64_t shift, std::span<int32_t> out) {
+    shard_.read_tokens(from + shift,
+                       out.subspan(0, static_cast<size_t>(std::max<int64_t>(0, to - from))));
+  };
+  return for_each_document(row, [&](int64_t document, int64_t shift, int64_t input,
+                                    int64_t input_end, int64_t target_end) {
+    const auto at = static_cast<size_t>(input - begin);
+    parts.push_back({input - begin, document});
+    copy(input, input_end, shift, inputs.subspan(at));
+    copy(input + 1, target_end, shift, targets.subspan(at));
+  });
+}
+
+int64_t ConcatRows::lay_out(size_t /*index*/, int64_t row, std::vector<RowPart>& parts) const {
+  const int64_t begin = row * lengths_.front().length;
+  return for_each_document(row, [&](int64_t document, int64_t /*shift*/, int64_t input,
+                                    int64_t /*input_end*/, int64_t /*target_end*/) {
+    parts.push_back({input - begin, document});
+  });
 }
 
 }  // namespace lmtrain

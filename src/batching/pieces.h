@@ -1,25 +1,113 @@
-// With `bucket`, `pad` and `pack` rows hold pieces of documents, and attention stays inside a
-// piece.
-//
-// A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
-// document, until the row is full or the document ends. Every offset is a multiple of the cut's
-// unit, so a piece is stored in 8 bytes. A piece that fills its row is alone in it. Shorter pieces
-// share rows (`bucket`, `pack`), or each has a padded row (`pad`).
+// The ways of batching: `bucket`, `pad` and `pack` lay pieces of documents in rows (PieceRows), and
+// `concat` cuts one stream of all documents (ConcatRows).
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "base/stop.h"
-#include "batching/document_list.h"
-#include "batching/rank_bit_vector.h"
-#include "batching/rows.h"
+#include "batching/source_groups.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
+
+// Each way of batching makes Rows of a set of documents: the rows of one epoch, before they are
+// shuffled. A row is `length` positions with an input and a target each. Rows of one length are
+// numbered from 0 in the order of documents. Nothing changes after construction, so all threads may
+// use it.
+struct RowLength {
+  int64_t length = 0;
+  int64_t rows = 0;     // rows in an epoch
+  int64_t pieces = 0;   // parts of documents in those rows
+  int64_t targets = 0;  // targets in those rows, without padding
+};
+
+// A part of a document in a row, and the position at which it begins.
+struct RowPart {
+  int64_t position = 0;
+  int64_t document = 0;  // its index in the shard
+};
+
+class Rows {
+ public:
+  Rows() = default;
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+  virtual ~Rows() = default;
+
+  // Returns the lengths that occur, ascending.
+  const std::vector<RowLength>& lengths() const { return lengths_; }
+  // Writes a row of lengths()[index] into spans of that length, which must hold padding (0 and
+  // kNoTarget) beforehand. Appends the parts that the row is made of to `parts`, the first at
+  // position 0. Returns the number of targets. Throws the errors of TokenShard::read_tokens.
+  virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                       std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
+  // Does the same without reading tokens: appends the parts, and returns the number of targets.
+  virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const = 0;
+  // Returns whether attention stays inside each part.
+  virtual bool parts_are_apart() const = 0;
+
+ protected:
+  std::vector<RowLength> lengths_;
+};
+
+// A RankBitVector is a set of numbers below a bound. It answers in constant time how many of its
+// numbers are smaller than a given one, and takes 16 bytes for each 64 numbers below the bound.
+class RankBitVector {
+ public:
+  RankBitVector() = default;
+  explicit RankBitVector(int64_t bound) : words_(static_cast<size_t>(bound) / 64 + 1) {}
+
+  // Numbers must be in [0, bound). Call rank() once, after the last insert() and before
+  // count_below().
+  void insert(int64_t number) { word(number).bits |= bit(number); }
+  void rank() {
+    int64_t before = 0;
+    for (Word& word : words_) {
+      word.before = before;
+      before += std::popcount(word.bits);
+    }
+  }
+
+  bool contains(int64_t number) const { return (word(number).bits & bit(number)) != 0; }
+  int64_t count_below(int64_t number) const {
+    return word(number).before + std::popcount(word(number).bits & (bit(number) - 1));
+  }
+
+ private:
+  struct Word {
+    uint64_t bits = 0;
+    int64_t before = 0;  // in the words before this one
+  };
+
+  static uint64_t bit(int64_t number) { return uint64_t{1} << (number % 64); }
+  Word& word(int64_t number) { return words_[static_cast<size_t>(number) / 64]; }
+  const Word& word(int64_t number) const { return words_[static_cast<size_t>(number) / 64]; }
+
+  std::vector<Word> words_;
+};
+
+// Best-fit-decreasing packing: from the largest item to the smallest, each goes into the fullest
+// bin that has room for it, or into a new bin. The number of bins is never more than 11/9 of the
+// least possible number plus 1 (Johnson 1973; for documents in rows: Ding et al., "Fewer
+// Truncations Improve Language Modeling", arXiv 2404.10830).
+//
+// The time is of order n + bins·log(capacity), since items of one size are handled together.
+struct Packing {
+  std::vector<uint32_t> bins;  // the bin of each item; bins are numbered as items first use them
+  uint32_t num_bins = 0;
+};
+
+// Packs items of these sizes, each from 1 to `capacity`, into bins of `capacity`. There must be
+// fewer than 2^32 items.
+Packing pack_best_fit(std::span<const uint32_t> sizes, uint32_t capacity);
 
 // The rule by which documents are cut into pieces.
 struct CutRule {
@@ -37,6 +125,13 @@ CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length,
 CutRule pad_cut(int64_t min_length, int64_t max_length);
 CutRule pack_cut(int64_t max_length);
 
+// With `bucket`, `pad` and `pack` rows hold pieces of documents, and attention stays inside a
+// piece.
+//
+// A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
+// document, until the row is full or the document ends. Every offset is a multiple of the cut's
+// unit, so a piece is stored in 8 bytes. A piece that fills its row is alone in it. Shorter pieces
+// share rows (`bucket`, `pack`), or each has a padded row (`pad`).
 class PieceRows : public Rows {
  public:
   // The shard must outlive the rows. Throws Error(kData) for a shard of more than 2^32 - 1
@@ -89,6 +184,36 @@ class PieceRows : public Rows {
   const TokenShard& shard_;
   int64_t unit_;
   std::vector<RowSet> rows_;  // beside lengths()
+};
+
+// With `concat` the documents are joined to one stream of tokens, which is cut into rows every
+// max_length targets; consecutive rows share one token. The first token of a document is masked as
+// a target, so that a document trains the same targets as in every other way of batching. Documents
+// without a target (fewer than 2 tokens) are left out. It takes 8 bytes for each document.
+class ConcatRows : public Rows {
+ public:
+  // With a `key` the documents are joined in the order of a keyed permutation, else in the order of
+  // the shard. The shard must outlive the rows. Throws what `poll` throws.
+  ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
+             std::optional<uint64_t> key, const Poll& poll = throw_if_stopped);
+  int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
+               std::vector<RowPart>& parts) const override;
+  int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const override;
+  bool parts_are_apart() const override { return false; }
+
+ private:
+  int64_t document_at(size_t index) const;
+  // Calls visit(document, shift, input, input_end, target_end) for each document of a row. The last
+  // three are positions in the stream: its inputs are there in [input, input_end), its targets in
+  // [input + 1, target_end). The token at position p is at p + shift of the shard. Returns the
+  // number of targets.
+  template <class Visit>
+  int64_t for_each_document(int64_t row, const Visit& visit) const;
+
+  const TokenShard& shard_;
+  DocumentList documents_;
+  std::optional<Permutation> order_;
+  std::vector<int64_t> ends_;  // the end of each document in the stream, in the order of joining
 };
 
 }  // namespace lmtrain

@@ -1,12 +1,27 @@
-// These summaries of a planned run count rows, pieces, targets and batches by length, by cycle and
-// by source. `plan`, the run's summary and metrics show them. An epoch of the mixture has each
-// source as often as its weight says.
+// The length of a run, and summaries of its plan. The summaries count rows, pieces, targets and
+// batches by length, by cycle and by source. `plan`, the run's summary and metrics show them. An
+// epoch of the mixture has each source as often as its weight says.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 namespace lmtrain {
+
+// The length of a run and each change of it are kept in the run's state. Exactly one of the members
+// is above 0. Tokens are targets.
+struct RunLength {
+  int64_t steps = 0;
+  int64_t tokens = 0;
+  double epochs = 0;
+};
+
+// A change of the run's length on resume. The batches from `first_batch` on are planned anew.
+// Earlier batches stay as they are, and the stream of each length goes on where it was.
+struct Replan {
+  int64_t first_batch = 0;
+  RunLength left;  // steps and tokens: still to come from first_batch on; epochs: of the whole run
+};
 
 // A LengthSummary counts the rows of one length as they are cut from the documents, before a cap
 // divides them.

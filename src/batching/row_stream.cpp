@@ -1,4 +1,5 @@
 // From a position in the stream to a row of a source, see row_stream.h.
+
 #include "batching/row_stream.h"
 
 #include <algorithm>

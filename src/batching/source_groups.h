@@ -2,16 +2,61 @@
 // that a corpus in many paths is one corpus. Documents of different groups never share a row.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
-#include "batching/document_list.h"
 #include "batching/plan_summary.h"
 #include "config/config.h"
-#include "formats/source_run.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {
+
+// A DocumentList holds the documents of one group of sources, ascending. It takes 16 bytes for each
+// run of consecutive documents.
+class DocumentList {
+ public:
+  // Adds documents [first, end) of the shard, which come after all that are in the list.
+  void add(int64_t first, int64_t end) {
+    if (first == end) return;
+    const bool adjacent =
+        !runs_.empty() && runs_.back().first + size_ - runs_.back().index == first;
+    if (!adjacent) runs_.push_back({first, size_});
+    size_ += end - first;
+  }
+
+  int64_t size() const { return size_; }
+
+  // Returns the document at an index in [0, size()).
+  int64_t operator[](int64_t index) const {
+    const auto after =
+        std::upper_bound(runs_.begin(), runs_.end(), index,
+                         [](int64_t wanted, const Run& run) { return wanted < run.index; });
+    const Run& run = *std::prev(after);
+    return run.first + index - run.index;
+  }
+
+  // Calls visit(document) for each document, ascending.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const int64_t end = i + 1 < runs_.size() ? runs_[i + 1].index : size_;
+      for (int64_t index = runs_[i].index; index < end; ++index) {
+        visit(runs_[i].first + index - runs_[i].index);
+      }
+    }
+  }
+
+ private:
+  struct Run {
+    int64_t first;  // document
+    int64_t index;  // its index in this list
+  };
+  std::vector<Run> runs_;
+  int64_t size_ = 0;
+};
 
 struct SourceGroup {
   double weight = 1;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
-#include "base/replace_folder.h"
+#include "base/publish.h"
 #include "base/text.h"
 #include "checkpoint/retention.h"
 #include "config/parse.h"

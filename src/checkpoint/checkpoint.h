@@ -4,7 +4,7 @@
 // It is published in steps: every file is written, checked and synced in checkpoints/.tmp-step_N
 // (or .tmp-step_N-NAME, where several processes write the tensors; checkpoint/shared_save.h), the
 // manifest last; the folder is synced and then renamed to checkpoints/step_N, or exchanged with the
-// one that is there (base/replace_folder.h). A kill at any instant leaves the whole new
+// one that is there (base/publish.h). A kill at any instant leaves the whole new
 // checkpoint, or what was there before.
 #pragma once
 

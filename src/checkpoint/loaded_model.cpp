@@ -7,7 +7,7 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/processors.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "checkpoint/given_model.h"
 #include "checkpoint/run_config.h"

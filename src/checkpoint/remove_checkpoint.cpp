@@ -1,7 +1,7 @@
 #include "checkpoint/remove_checkpoint.h"
 
+#include "base/examine.h"
 #include "base/file.h"
-#include "base/link.h"
 #include "checkpoint/trial.h"
 #include "formats/manifest.h"
 

@@ -1,6 +1,10 @@
 #include "checkpoint/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 
@@ -17,6 +21,16 @@ constexpr std::string_view kStepPrefix = "step_";
 constexpr std::string_view kUnfinishedPrefix = ".tmp-";
 
 }  // namespace
+
+bool RunLock::try_acquire(const std::filesystem::path& folder) {
+  auto opened =
+      std::make_unique<Descriptor>(open_any(folder, O_RDONLY | O_DIRECTORY, "open the folder"));
+  // Any other refusal is that of a file system that locks no folders.
+  if (::flock(opened->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  if (!file_.try_acquire(folder / ".lock")) return false;
+  folder_ = std::move(opened);
+  return true;
+}
 
 std::string step_name(int64_t step) {
   std::string digits = std::to_string(step);

@@ -4,20 +4,38 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/examine.h"
-#include "base/replace_folder.h"
+#include "base/file.h"
+#include "base/publish.h"
 #include "checkpoint/run_identity.h"
-#include "checkpoint/run_lock.h"
 
 namespace lmtrain {
 
 // Returns the name of what belongs to a step: "step_00001000" for 1000. Larger steps have more than
 // 8 digits.
 std::string step_name(int64_t step);
+
+// A RunLock lets one process at a time write in a run folder.
+//
+// It is taken twice, by flock on the folder itself and on the file .lock in it. A user may delete
+// .lock while the run is trained, but not the folder without its run. The file serves where a file
+// system cannot lock folders (NFS). The lock is released when the object is destroyed or the
+// process dies.
+class RunLock {
+ public:
+  // Takes the lock without waiting. Returns false when another process holds it. `folder` must
+  // exist. Throws Error(kIo) when the system refuses.
+  bool try_acquire(const std::filesystem::path& folder);
+
+ private:
+  std::unique_ptr<Descriptor> folder_;
+  FileLock file_;
+};
 
 class RunFolder {
  public:
@@ -57,7 +75,7 @@ class RunFolder {
   // Removes the unfinished checkpoints that a killed process left. The lock must be held. Throws
   // Error(kIo).
   void remove_unfinished() const;
-  // Puts back a checkpoint that a killed process had moved aside (base/replace_folder.h). The
+  // Puts back a checkpoint that a killed process had moved aside (base/publish.h). The
   // lock must be held.
   void put_back_replaced() const { lmtrain::put_back_replaced(checkpoints()); }
   // Creates the folder if need be, takes its lock, and calls put_back_replaced(). Throws

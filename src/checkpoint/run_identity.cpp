@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 

@@ -1,6 +1,6 @@
 // The identity of a run says which checkpoints belong in its folder.
 //
-// A run has an id: 128 random bits, drawn when it begins (base/random_id.h). Its config.json holds
+// A run has an id: 128 random bits, drawn when it begins (base/random.h). Its config.json holds
 // the id at /identity/run, and state.json of each of its checkpoints at /run. A run never goes on
 // from a checkpoint with another id. No result depends on the id.
 #pragma once

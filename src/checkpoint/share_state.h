@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "batching/micro_batch.h"
+#include "batching/batch.h"
 #include "checkpoint/state.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/processes.h"

@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/activities.h"
 #include "base/error.h"
-#include "base/random_id.h"
+#include "base/log.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "device/failure.h"
 
@@ -63,20 +65,46 @@ WrittenPieces pieces_in(const std::string& note, const std::string& name) {
   return written;
 }
 
+// Notes a save from here to the end of the block.
+class SaveNote {
+ public:
+  explicit SaveNote(Processes& processes) : processes_(processes) { processes.mark_saving(true); }
+  ~SaveNote() { processes_.mark_saving(false); }
+  SaveNote(const SaveNote&) = delete;
+  SaveNote& operator=(const SaveNote&) = delete;
+
+ private:
+  Processes& processes_;
+};
+
 }  // namespace
 
-SharedSave::SharedSave(Processes& processes, const OptimizerShards& shards,
-                       const CheckpointWriters& writers, const RunFolder& run,
-                       const CheckpointTexts& texts, const ParameterLayout& layout,
-                       const CheckpointConfig& config)
+CheckpointWriters find_writers(Processes& processes, const OptimizerShards& shards,
+                               const RunFolder& run) {
+  if (!shards.is_divided()) return {};
+  // The trial lies in an unfinished checkpoint, so the next start removes what a kill leaves.
+  const CheckpointWriters found =
+      CheckpointWriters::find(processes, run.unfinished_checkpoint(0, random_id()));
+  const int writers = 1 + static_cast<int>(found.others().size());
+  if (writers < processes.count() && processes.is_first())
+    log_note(str(writers, " of ", processes.count(),
+                 " processes write checkpoints: the others do not see ", run.path().string(),
+                 ", cannot write there, or its file system mixes up what several processes write "
+                 "to one file; rank 0 writes what they send, and keeps it in memory meanwhile"));
+  return found;
+}
+
+SharedSave::SharedSave(Processes& processes, OptimizerShards& shards, CheckpointWriters writers,
+                       const RunFolder& run, const CheckpointTexts& texts,
+                       const ParameterLayout& layout, const CheckpointConfig& config)
     : processes_(processes),
       shards_(shards),
-      writers_(writers),
+      writers_(std::move(writers)),
       run_(run),
       texts_(texts),
       layout_(layout),
       config_(config) {
-  if (!writers.others().empty()) files_.emplace(layout, shards.all_buffers(), config.dtype);
+  if (!writers_.others().empty()) files_.emplace(layout, shards.all_buffers(), config.dtype);
 }
 
 std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
@@ -88,7 +116,14 @@ std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
   return name.empty() ? std::nullopt : std::optional(name);
 }
 
+CheckpointSnapshot SharedSave::snapshot(const TrainingState& state, const Parameters& parameters,
+                                        const Optimizer& optimizer) const {
+  return {state, shards_.collect_masters(parameters, writers_),
+          shards_.collect(optimizer, writers_)};
+}
+
 void SharedSave::write(const std::string& attempt, const CheckpointSnapshot& snapshot) const {
+  const SaveNote note(processes_);
   if (!files_) {
     write_checkpoint(run_, texts_, layout_, snapshot, config_);
   } else if (processes_.is_first()) {

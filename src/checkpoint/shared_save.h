@@ -20,13 +20,26 @@
 
 namespace lmtrain {
 
+// Returns which processes write the checkpoints of a run. With a divided optimizer it finds them by
+// a trial in the run folder, and rank 0 logs a note if it must write for others. Every process
+// calls it at the same point.
+CheckpointWriters find_writers(Processes& processes, const OptimizerShards& shards,
+                               const RunFolder& run);
+
 class SharedSave {
  public:
-  // All arguments but `config` must outlive this object. `run` is the folder of rank 0.
-  SharedSave(Processes& processes, const OptimizerShards& shards, const CheckpointWriters& writers,
+  // All references but `config` must outlive this object. `run` is the folder of rank 0.
+  SharedSave(Processes& processes, OptimizerShards& shards, CheckpointWriters writers,
              const RunFolder& run, const CheckpointTexts& texts, const ParameterLayout& layout,
              const CheckpointConfig& config);
 
+  // Returns whether this process writes, and so calls write() and not only snapshot().
+  bool writes() const { return writers_.writes(processes_.rank()); }
+  // Returns the state and the tensors that this process writes. Every process calls it, since
+  // tensors are passed to the processes that write them. checkpoint.async decides whether the
+  // tensors are copies (OptimizerShards::collect_masters).
+  CheckpointSnapshot snapshot(const TrainingState& state, const Parameters& parameters,
+                              const Optimizer& optimizer) const;
   // Returns a name for the next attempt to save, or nothing when the caller does not want to save.
   // With a divided optimizer it is an exchange: every process calls it and gets rank 0's answer.
   std::optional<std::string> new_attempt(bool is_wanted) const;
@@ -48,8 +61,8 @@ class SharedSave {
                                                          const CheckpointSnapshot& snapshot) const;
 
   Processes& processes_;
-  const OptimizerShards& shards_;
-  const CheckpointWriters& writers_;
+  OptimizerShards& shards_;
+  CheckpointWriters writers_;
   const RunFolder& run_;
   const CheckpointTexts& texts_;
   const ParameterLayout& layout_;

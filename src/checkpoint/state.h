@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "batching/batch.h"
 #include "batching/batch_order.h"
-#include "batching/micro_batch.h"
 #include "optim/guard.h"
 #include "optim/loss_scale.h"
-#include "schedule/evaluation_history.h"
+#include "schedule/due.h"
 
 namespace lmtrain {
 

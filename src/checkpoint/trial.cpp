@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/checked_json.h"
 #include "formats/json_fields.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 

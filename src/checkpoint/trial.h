@@ -2,7 +2,7 @@
 //
 // Each such beginning is a trial. It has its folder RUN/trials/seed_N with a metrics.jsonl of its
 // own. Its result, trial.json in that folder, is written when it has ended, with a checksum
-// (formats/checked_json.h); all decisions of random restart depend on these files alone.
+// (formats/strict_json.h); all decisions of random restart depend on these files alone.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "checkpoint/average_models.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 
 namespace lmtrain {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "checkpoint/export_model.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 #include "config/units.h"
 
 namespace lmtrain {

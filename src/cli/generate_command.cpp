@@ -7,13 +7,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/loaded_model.h"
 #include "checkpoint/prompts.h"
 #include "cli/commands.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 #include "model/generate.h"
 #include "tokenizer/text_stream.h"
 

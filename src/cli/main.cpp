@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/lost_pages.h"
 #include "base/printable_output.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "cli/command_line.h"

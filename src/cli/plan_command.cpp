@@ -2,13 +2,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/absolute_path.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "eval/eval_share.h"

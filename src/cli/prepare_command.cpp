@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "base/log.h"
-#include "base/processors.h"
+#include "base/machine.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
+#include "cli/options.h"
 #include "config/parse.h"
 #include "prepare/prepare.h"
 #include "training/resolve.h"

@@ -3,20 +3,18 @@
 #include <memory>
 #include <optional>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
+#include "base/publish.h"
 #include "base/text.h"
-#include "base/unpublished.h"
 #include "cli/commands.h"
-#include "cli/output_file.h"
-#include "cli/run_argument.h"
-#include "cli/validators.h"
+#include "cli/options.h"
+#include "cli/path_arguments.h"
 #include "config/parse.h"
 #include "model/parameters.h"
 #include "report/page.h"
-#include "report/run_labels.h"
+#include "report/run_record.h"
 
 namespace lmtrain {
 namespace {

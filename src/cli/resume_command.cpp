@@ -3,15 +3,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
-#include "cli/run_argument.h"
-#include "cli/validators.h"
+#include "cli/options.h"
+#include "cli/path_arguments.h"
 #include "training/launch.h"
 #include "training/resolve.h"
 #include "training/verify_resume.h"

@@ -1,14 +1,13 @@
 #include <iostream>
 #include <memory>
 
-#include "base/absolute_path.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
-#include "cli/config_options.h"
-#include "cli/validators.h"
+#include "cli/options.h"
 #include "config/parse.h"
 #include "training/launch.h"
 #include "training/preflight.h"

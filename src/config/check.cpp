@@ -245,6 +245,15 @@ void check_model_size(const Config& config, Rules& rules) {
                 "train.tokens");
 }
 
+// Returns true where a size completes the shape when the run begins (training/choices.h), which
+// checks it then.
+bool completes_shape(const Config& config) {
+  if (!config.origins.is_written || !config.model.size || config.init_from) return false;
+  const auto given = [&](const char* key) { return config.origins.given(key); };
+  return !given("model.hidden_size") || !given("model.num_attention_heads") ||
+         !given("model.num_key_value_heads");
+}
+
 // Whether so many processes fit is known where they are (training/preflight.h).
 void check_parallel(const ParallelConfig& c, Rules& rules) {
   rules.require(is_power_of_two(c.parts), {"parallel.parts"},
@@ -288,7 +297,7 @@ void check_config(const Config& config, SettingReader& reader) {
   Rules rules(reader);
   check_data(config, rules, reader);
   check_sequence(config.sequence, rules);
-  check_model(config.model, "model.", reader);
+  if (!completes_shape(config)) check_model(config.model, "model.", reader);
   check_model_size(config, rules);
   check_batch(config, rules);
   check_fp8(config, rules);

@@ -120,6 +120,7 @@ struct ModelConfig {
   Initializer initializer = Initializer::kNormal;
   std::optional<int64_t> vocab_size;  // none: the tokenizer's
   bool activation_checkpointing = false;
+  double dropout = 0;  // probability, in training alone
   bool operator==(const ModelConfig&) const = default;
 
   bool has_qk_norm() const { return model_type == ModelArchitecture::kQwen3; }

@@ -59,6 +59,17 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
         .used_if("init_from", {"null"})
         .from("Jordan et al. 2024, modded-nanogpt");
   }
+  if (!prefix.empty()) {  // checkpoints are those of a model without it
+    add("dropout", &c.dropout,
+        "Probability, in training alone, that an element falls out: of the weights of attention, "
+        "and "
+        "of what attention and the MLP add to the residual stream. Checkpoints and evaluations "
+        "have "
+        "none. Above 0 attention is computed as matrices, which takes longer.")
+        .range(0, 0.5)
+        .null_is("the recipe's: 0", "auto")
+        .from("Srivastava et al. 2014");
+  }
   add("vocab_size", &c.vocab_size, "Rows of the embedding; at least the tokenizer's pieces.")
       .range(1, 1 << 24)
       .null_is("the tokenizer's");

@@ -17,6 +17,8 @@
 
 namespace lmtrain {
 
+struct JsonNode;  // config/json_reader.h
+
 // With kRead the folder that `init_from` names is opened: for the model's defaults, and to refuse
 // keys that contradict it. kSkip is for a run's own config.json, which holds every key and must not
 // need the folder any more.
@@ -74,5 +76,16 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
 // and why a key has no effect, such as one of another optimizer. Values without a comment are
 // defaults.
 std::string show_config(const Config& config);
+
+// An override, --set key=value, changes the tree of JSON before the settings are read, so that it
+// is checked like the file. apply_overrides() applies "key=value" texts to `root` in order. The key
+// is dotted; a part of it that follows a list is the index of an item that the list has. Objects
+// that are missing are made, and `root` becomes an object if it is null. The value is JSON; text
+// that is no JSON becomes a string, but text that begins with {, [ or " must be JSON. A length of
+// the run other than null (train.steps, train.tokens, train.epochs) removes the other two. Adds a
+// line to `problems` for each override that cannot be applied, and leaves it out. `where` of the
+// new values is "--set key=value".
+void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
+                     std::vector<std::string>& problems);
 
 }  // namespace lmtrain

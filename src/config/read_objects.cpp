@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "config/read_settings.h"
-#include "config/set_name.h"
+#include "config/settings.h"
 
 namespace lmtrain {
 namespace {

@@ -18,6 +18,9 @@ constexpr double kMostTokens = 20e6;
 
 // A batch has so many times the root of the run's tokens.
 constexpr double kOfRoot = 3.2;
+// The longest rows of a run.
+constexpr int64_t kShortest = 128;
+constexpr int64_t kLongest = 1024;
 // The width at which the rates were measured.
 constexpr double kWidth = 256;
 
@@ -104,8 +107,28 @@ void choose_shape(Config& config, const RunFacts& facts, double tokens, double p
   keep("model.intermediate_size", model.intermediate_size, given.intermediate_size);
   keep("model.num_hidden_layers", model.num_hidden_layers, given.num_hidden_layers);
   keep("model.num_attention_heads", model.num_attention_heads, given.num_attention_heads);
+  if (config.origins.given("model.num_attention_heads"))
+    model.num_key_value_heads = model.num_attention_heads;
   keep("model.num_key_value_heads", model.num_key_value_heads, given.num_key_value_heads);
   if (config.origins.given("model.head_dim")) model.head_dim = given.head_dim;
+}
+
+double wanted_batch(double tokens) { return std::max(1.0, kOfRoot * std::sqrt(tokens)); }
+
+// A batch is to have eight of the longest rows at least: with fewer, its positions are too much
+// alike. Rows of a little text gain nothing by their length.
+void choose_max_length(Config& config, double tokens, Chooser& chooser) {
+  constexpr double kRows = 8;
+  SequenceConfig& sequence = config.sequence;
+  if (!sequence.schedule.lengths.empty()) return;
+  const double batch = config.origins.given("batch.tokens")
+                           ? static_cast<double>(config.batch.tokens)
+                           : wanted_batch(tokens);
+  const auto most = std::bit_floor(static_cast<uint64_t>(std::max(1.0, batch / kRows)));
+  int64_t length = std::clamp<int64_t>(static_cast<int64_t>(most), kShortest, kLongest);
+  if (config.origins.given("sequence.min_length")) length = std::max(length, sequence.min_length);
+  chooser.choose("sequence.max_length", sequence.max_length, length,
+                 str("a batch has at least ", kRows, " rows of it"));
 }
 
 // The batch grows with the root of the run's tokens: 1,024 at 320K tokens and 4,096 at 1.8M were
@@ -113,7 +136,7 @@ void choose_shape(Config& config, const RunFacts& facts, double tokens, double p
 // 2020).
 int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
   const auto wanted =
-      std::bit_floor(static_cast<uint64_t>(std::max(1.0, kOfRoot * std::sqrt(tokens))));
+      std::bit_floor(static_cast<uint64_t>(wanted_batch(tokens)));
   int64_t unit = config.sequence.max_length * std::max<int64_t>(1, facts.num_processes);
   if (config.batch.micro_tokens && config.origins.given("batch.micro_tokens"))
     unit = std::max(unit, *config.batch.micro_tokens);
@@ -264,6 +287,7 @@ void choose_settings(Config& config, const RunFacts& facts) {
   if (!facts.keeps_size) choose_shape(config, facts, tokens, passes);
   if (!recipe) return;
 
+  choose_max_length(config, tokens, chooser);
   chooser.choose("batch.tokens", config.batch.tokens, batch_tokens(config, facts, tokens),
                  str("by the root of ", format_count(tokens), " tokens"));
   const Batching batching = config.sequence.batching;

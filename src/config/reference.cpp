@@ -1,5 +1,4 @@
 // docs/config.md, generated from the table of settings.
-#include "config/catalog.h"
 #include "config/describe.h"
 
 namespace lmtrain {

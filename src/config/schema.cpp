@@ -3,9 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "config/catalog.h"
 #include "config/describe.h"
-#include "config/set_name.h"
+#include "config/settings.h"
 #include "config/units.h"
 
 namespace lmtrain {

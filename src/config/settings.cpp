@@ -1,6 +1,6 @@
-// The settings themselves; the model's are in model_settings.cpp, the tokenizer's in
-// tokenizer_settings.cpp, the optimizer's in optimizer_settings.cpp, those of what a run leaves
-// behind in output_settings.cpp, those of several processes in parallel_settings.cpp.
+// The settings themselves, but for model_settings.cpp, optimizer_settings.cpp and, for what a run
+// leaves behind, output_settings.cpp.
+
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -118,7 +118,10 @@ void add_data(SettingTable& t, DataConfig& c) {
 void add_sequence(SettingTable& t, SequenceConfig& c) {
   t.section("sequence", "How documents become rows. Lengths count targets.");
   t.add("sequence.max_length", &c.max_length, "Longest row; a power of two for bucket and pad.")
-      .range(1, kMaxLength);
+      .range(1, kMaxLength)
+      .null_is("the recipe's: an eighth of a batch, 128 to 1024; with optimizer.lr given: 1024",
+               "auto")
+      .default_is("auto: by the tokens of the run; 1024 where optimizer.lr or init_from is given");
   t.add("sequence.min_length", &c.min_length,
         "Shortest row, at most max_length; a power of two for bucket and pad.")
       .range(1, kMaxLength);
@@ -284,6 +287,68 @@ void add_guard(SettingTable& t, Config& config) {
   t.add("restart.max_attempts", &restart.max_attempts, "Runs begun in all.")
       .range(1, 10'000)
       .used_if("restart.on_divergence", {"true"});
+}
+
+void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
+  t.section("tokenizer", "How text becomes ids.");
+  t.add("tokenizer.model", &c.model,
+        "Path of a sentencepiece .model, or of a Hugging Face tokenizer.json of byte-level BPE.")
+      .as(SettingKind::kPath)
+      .null_is("train one (with init_from: the tokenizer.model or tokenizer.json in its folder)");
+  t.add("tokenizer.allow_mismatch", &c.allow_mismatch,
+        "With init_from: true accepts a tokenizer that is not that of the weights, a new one or "
+        "another. Its ids mean nothing to the given embedding and head.");
+  t.section("tokenizer.train", "The tokenizer that is trained when none is given.");
+  t.add("tokenizer.train.vocab_size", &c.train.vocab_size, "Number of pieces.")
+      .range(32, 4'000'000)
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.train.type", &c.train.type,
+        "bpe and unigram give a sentencepiece model; byte_bpe gives a Hugging Face tokenizer.json "
+        "of "
+        "byte-level BPE, cut like Llama 3's.")
+      .used_if("tokenizer.model", {"null"})
+      .from("Kudo & Richardson 2018; byte_bpe: Radford et al. 2019");
+  t.add("tokenizer.train.byte_fallback", &c.train.byte_fallback,
+        "256 byte pieces, so that every text survives encoding and decoding; byte_bpe always has "
+        "them.")
+      .used_if("tokenizer.train.type", {TokenizerType::kBpe, TokenizerType::kUnigram});
+  t.add("tokenizer.train.sample", &c.train.sample, "Bytes of text to learn from.")
+      .as(SettingKind::kBytes)
+      .range(1, 0x1p53)
+      .used_if("tokenizer.model", {"null"});
+  t.add("tokenizer.add_bos", &c.add_bos, "Begin each document with BOS.")
+      .null_is(
+          "what the given tokenizer's files say (add_bos_token, the template of tokenizer.json; a "
+          "sentencepiece model with BOS alone: true); true for one that is trained",
+          "auto");
+  t.add("tokenizer.add_eos", &c.add_eos, "End each document with EOS.")
+      .null_is("true, but for a given tokenizer that has no EOS", "auto");
+}
+
+void add_parallel_settings(SettingTable& t, ParallelConfig& c) {
+  t.section("parallel", "Several processes that train one model together (docs/distributed.md).");
+  t.add("parallel.sum", &c.sum,
+        "How gradients are summed. fast: in the order that takes the least time; exact: in one "
+        "order, whatever the number of processes, so that 1, 2, 4 ... up to parallel.parts of them "
+        "compute the same bits.");
+  t.add("parallel.parts", &c.parts,
+        "Micro-batches a step, whose gradients are summed as a binary tree; a power of two.")
+      .range(1, 1 << 16)
+      .used_if("parallel.sum", {ParallelSum::kExact});
+  t.add(
+      "parallel.shard", &c.shard,
+      "What is divided among several processes, so that each holds only its part. none: nothing; "
+      "optimizer: the "
+      "optimizer's state, whose tensors it updates for all; parameters: weights and gradient too, "
+      "which are gathered layer by layer (on CPUs).");
+  t.add("parallel.timeout", &c.timeout,
+        "A process that has ended, hangs or cannot be reached ends all others within this time.")
+      .as(SettingKind::kDuration)
+      .range(1, 86400 * 365);
+  t.add(
+      "parallel.nccl", &c.nccl,
+      "Whether GPUs exchange by NCCL, where all processes have it. false, in one process: through "
+      "host memory and Gloo, which is slower.");
 }
 
 }  // namespace

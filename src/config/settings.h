@@ -6,11 +6,13 @@
 // code that knows settings by name uses this table.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -180,14 +182,12 @@ SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
 SettingTable early_stop_settings(EarlyStopConfig& early_stop);
 SettingTable samples_settings(SamplesConfig& samples);
 // These add the settings of a part of the config; each is in a file of its own, such as
-// tokenizer_settings.cpp.
-void add_tokenizer_settings(SettingTable& table, TokenizerConfig& tokenizer);
-// `prefix` is "model.", or empty for the table of transformers' config.json.
+// optimizer_settings.cpp. `prefix` is "model.", or empty for the table of transformers'
+// config.json.
 void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
 void add_optimizer_settings(SettingTable& table, OptimizerConfig& optimizer);
 // Adds eval, checkpoint, log and card.
 void add_output_settings(SettingTable& table, Config& config);
-void add_parallel_settings(SettingTable& table, ParallelConfig& parallel);
 
 // Holds the defaults that follow optimizer.type. The number of betas is the one that it takes.
 struct OptimizerDefaults {
@@ -223,5 +223,32 @@ std::string nearest_choice(const std::string& word, const std::vector<std::strin
 bool is_device_name(const std::string& text);
 // Returns the JSON pointer of a dotted key: "/optimizer/lr" for "optimizer.lr".
 std::string pointer_of(const std::string& key);
+
+// The name of a set of held-out documents, as data.eval gives it. It is a part of keys:
+// "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. length_N, with a whole number
+// N, names a bucket of document lengths there (eval/evaluate.h), and so no set. An object with
+// "path" or "weight" is a source.
+
+// This is the same rule as a regular expression of ECMAScript, for the JSON Schema.
+inline constexpr const char* kSetNamePattern = "^(?!length_[0-9]+$|path$|weight$)[A-Za-z0-9_.-]+$";
+inline constexpr std::string_view kLengthPrefix = "length_";
+
+inline bool is_set_character(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+inline bool is_length_name(std::string_view name) {
+  if (!name.starts_with(kLengthPrefix) || name.size() == kLengthPrefix.size()) return false;
+  const std::string_view number = name.substr(kLengthPrefix.size());
+  return std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Returns whether the name is one or more of A-Z, a-z, 0-9, "_", "-" and ".", and none of those
+// above.
+inline bool is_set_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_set_character) &&
+         !is_length_name(name) && name != "path" && name != "weight";
+}
 
 }  // namespace lmtrain

@@ -19,8 +19,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/text.h"
-#include "base/threads.h"
 #include "config/config.h"
 #include "device/dispatch.h"
 #include "kernels/cpu/kernels.h"

@@ -4,7 +4,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include "base/memory.h"
+#include "base/machine.h"
 
 namespace lmtrain {
 namespace {

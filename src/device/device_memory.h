@@ -19,7 +19,7 @@ void reset_peak_memory(const at::Device& device);
 // the allocator holds unused.
 std::optional<uint64_t> available_memory(const at::Device& device);
 // Announces that tensors will take so many bytes. On a CPU huge pages are asked for
-// (prefer_huge_pages of base/memory.h, after configure_runtime); on a GPU nothing happens.
+// (prefer_huge_pages of base/machine.h, after configure_runtime); on a GPU nothing happens.
 void expect_memory(const at::Device& device, uint64_t bytes);
 // Returns when everything queued on the device is done.
 void synchronize(const at::Device& device);

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "base/machine.h"
 
 namespace lmtrain {
 

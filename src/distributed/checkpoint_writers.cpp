@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/joint_file.h"
+#include "base/file_pieces.h"
 
 namespace lmtrain {
 namespace {

@@ -13,10 +13,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/signal.h"
+#include "base/machine.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "base/threads.h"
 #include "device/torch_headers.h"
 #include "distributed/device_exchange.h"
 #include "distributed/gloo_link.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/random_id.h"
+#include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "device/torch_headers.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/hash.h"
-#include "base/processors.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "distributed/local_address.h"
 

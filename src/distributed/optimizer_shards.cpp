@@ -16,9 +16,12 @@
 
 namespace lmtrain {
 
-OptimizerShards::OptimizerShards(Processes& processes, const Config& config, ExchangeLines& lines)
+OptimizerShards::OptimizerShards(Processes& processes, const Config& config)
+    : OptimizerShards(processes, config, comm_threads(processes, config)) {}
+
+OptimizerShards::OptimizerShards(Processes& processes, const Config& config, CommThreads threads)
     : processes_(processes),
-      lines_(lines),
+      threads_(std::move(threads)),
       layout_(config.model, *config.model.vocab_size),
       copies_(config.checkpoint.async) {
   if (processes.is_only() || config.parallel.shard == ParallelShard::kNone) return;
@@ -103,12 +106,12 @@ std::string OptimizerShards::as_the_first_says(const std::string& text) const {
 
 void OptimizerShards::gather(const at::Tensor& flat) {
   for (size_t i = 0; i < gathered_.size(); ++i) {
-    lines_.add(i, [flat, ranges = gathered_[i].ranges](RangeExchange& exchange) {
+    threads_.add(i, [flat, ranges = gathered_[i].ranges](RangeExchange& exchange) {
       const Activity gathering("gathering weights from the processes");
       exchange.gather_ranges(flat, ranges);
     });
   }
-  lines_.wait();
+  threads_.wait();
 }
 
 void OptimizerShards::gather_working(Parameters& parameters) {

@@ -18,8 +18,8 @@
 #include "config/config.h"
 #include "device/host_copier.h"
 #include "distributed/checkpoint_writers.h"
+#include "distributed/comm_thread.h"
 #include "distributed/processes.h"
-#include "distributed/work_line.h"
 #include "model/parameters.h"
 #include "optim/clip.h"
 #include "optim/optimizer.h"
@@ -28,8 +28,9 @@ namespace lmtrain {
 
 class OptimizerShards {
  public:
-  // `config` is resolved. Weights are gathered over `lines`, which must outlive this object.
-  OptimizerShards(Processes& processes, const Config& config, ExchangeLines& lines);
+  // `config` is resolved. Weights are gathered by comm_threads(), or by these threads.
+  OptimizerShards(Processes& processes, const Config& config);
+  OptimizerShards(Processes& processes, const Config& config, CommThreads threads);
 
   bool is_divided() const { return !chunks_.empty(); }
   // Returns whether each process keeps the weights and the gradient of only its own tensors.
@@ -37,6 +38,8 @@ class OptimizerShards {
   // Returns the chunks of the layout and, in each chunk, the range of every process. The order is
   // that in which a backward pass finishes chunks. Empty when nothing is divided.
   const std::vector<DividedRange>& chunks() const { return chunks_; }
+  // Returns the threads of this process that exchange gradients and weights with the others.
+  CommThreads& threads() { return threads_; }
   // Returns a range of elements, divided at the same elements as its chunk. Throws Error(kInternal)
   // when the range does not lie in one chunk.
   DividedRange divided(const ElementRange& elements) const;
@@ -110,7 +113,7 @@ class OptimizerShards {
                                                 const at::Tensor& mine)>& f) const;
 
   Processes& processes_;
-  ExchangeLines& lines_;
+  CommThreads threads_;
   ParameterLayout layout_;
   std::vector<DividedRange> chunks_;          // empty when nothing is divided
   std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; empty if nothing is divided

@@ -28,7 +28,7 @@ struct AttemptOrder {
   std::optional<int64_t> checkpoint;      // the step to go on from; nothing: the beginning
   bool is_trial = false;                  // a trial of random restart, of restart.tokens
   std::optional<double> max_time;         // seconds left of train.max_time
-  std::optional<int64_t> last_step = {};  // Trainer::last_step
+  std::optional<int64_t> last_step = {};  // TrainingOptions::last_step
 };
 // Tells to end. All processes use this exit code.
 struct EndOrder {

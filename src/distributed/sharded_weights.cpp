@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "base/activities.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
+#include "model/llama.h"
 
 namespace lmtrain {
 namespace {
@@ -36,14 +39,14 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
 
 void ShardedWeights::start(size_t piece) {
   started_.push_back(
-      line_.add([&exchange = exchange_, weights = weights_, ranges = pieces_.at(piece).ranges] {
+      thread_.add([&exchange = exchange_, weights = weights_, ranges = pieces_.at(piece).ranges] {
         const Activity gathering("gathering weights from the processes");
         exchange.gather_ranges(weights, ranges);
       }));
 }
 
 void ShardedWeights::await() {
-  line_.wait(started_.front());
+  thread_.wait(started_.front());
   started_.erase(started_.begin());
 }
 
@@ -52,20 +55,36 @@ void ShardedWeights::release(size_t piece) {
   release_outside(weights_, pieces_.at(piece).elements, pieces_[piece].ranges[rank]);
 }
 
-std::function<void()> ShardedWeights::sum_of(const DividedRange& piece) const {
-  return [&exchange = exchange_, gradient = gradient_, piece,
-          rank = static_cast<size_t>(processes_.rank())] {
+void ShardedWeights::gradient_ready(const ElementRange& elements) {
+  const auto found = std::find_if(pieces_.begin(), pieces_.end(), [&](const DividedRange& piece) {
+    return piece.elements == elements;
+  });
+  const DividedRange& ready = found == pieces_.end() ? norms_ : *found;
+  if (!(ready.elements == elements))
+    throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are no piece"));
+  if (summed_ > 0) thread_.wait(summed_);  // so that one piece waits for its sum, and no more
+  // The work owns the tensors that it uses, since it outlives this object when an exchange hangs.
+  summed_ = thread_.add([&exchange = exchange_, gradient = gradient_, ready,
+                         rank = static_cast<size_t>(processes_.rank())] {
     const Activity summing("summing gradients over the processes");
-    exchange.sum_ranges(gradient, piece.ranges);
-    release_outside(gradient, piece.elements, piece.ranges[rank]);
-  };
+    exchange.sum_ranges(gradient, ready.ranges);
+    release_outside(gradient, ready.elements, ready.ranges[rank]);
+  });
 }
 
-void ShardedWeights::take_gradient(size_t piece) {
-  if (taken_ > 0) line_.wait(taken_);  // so that one piece waits for its sum, and no more
-  taken_ = line_.add(sum_of(pieces_.at(piece)));
+void ShardedWeights::finish() {
+  thread_.wait(summed_);
+  has_begun_ = false;
 }
 
-void ShardedWeights::finish_gradient() { line_.wait(line_.add(sum_of(norms_))); }
+std::unique_ptr<ShardedWeights> read_divided_weights(Processes& processes,
+                                                     const OptimizerShards& shards, Llama& model,
+                                                     const at::Tensor& gradient) {
+  if (!shards.divides_weights()) return nullptr;
+  auto weights = std::make_unique<ShardedWeights>(processes, shards, model.parameters().layout(),
+                                                  model.parameters().working(), gradient);
+  model.read_by_pieces(*weights);
+  return weights;
+}
 
 }  // namespace lmtrain

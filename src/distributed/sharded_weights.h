@@ -1,7 +1,7 @@
 // Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
 // Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of the norms and of
 // the ranges that it owns (OptimizerShards::chunks). A piece of weights (model/weight_pieces.h) is
-// gathered from its owners before its use and released after it. Its gradient, once final, is
+// gathered from its owners before its use and released after it. Its gradient, once ready, is
 // summed into each owner's range and released elsewhere. One thread exchanges while the next piece
 // is computed, over its own connections (Processes::aside).
 //
@@ -13,18 +13,20 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "distributed/comm_thread.h"
+#include "distributed/gradient_reducer.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/processes.h"
-#include "distributed/work_line.h"
 #include "model/weight_pieces.h"
 
 namespace lmtrain {
 
-class ShardedWeights : public WeightPieces {
+class ShardedWeights final : public WeightPieces, public GradientReducer {
  public:
-  // `weights` and `gradient` are flat and releasable. Without a gradient to take, `gradient` is
+  // `weights` and `gradient` are flat and releasable. Without a gradient to sum, `gradient` is
   // undefined. Every process constructs this object at the same point.
   ShardedWeights(Processes& processes, const OptimizerShards& shards, const ParameterLayout& layout,
                  at::Tensor weights, at::Tensor gradient);
@@ -32,22 +34,33 @@ class ShardedWeights : public WeightPieces {
   void start(size_t piece) override;
   void await() override;
   void release(size_t piece) override;
-  void take_gradient(size_t piece) override;
-  void finish_gradient() override;
+
+  // The other processes wait for this one's weights and gradients in every step. So a step that has
+  // begun hands over every piece and the norms, one by one, also after a failure.
+  bool overlaps() const override { return true; }
+  void begin_step() override { has_begun_ = true; }
+  void gradient_ready(const ElementRange& elements) override;
+  bool has_begun() const override { return has_begun_; }
+  void finish() override;
 
  private:
-  // Returns work for `line_`: the sum of a piece's gradient. It owns the tensors that it uses,
-  // since it outlives this object when an exchange hangs.
-  std::function<void()> sum_of(const DividedRange& piece) const;
-
   Processes& processes_;
   RangeExchange& exchange_;
   at::Tensor weights_, gradient_;
   std::vector<DividedRange> pieces_;
   DividedRange norms_;
   std::vector<uint64_t> started_;  // the numbers of the gathers that are not awaited
-  uint64_t taken_ = 0;             // the number of the last sum
-  WorkLine line_;
+  uint64_t summed_ = 0;            // the number of the last sum
+  bool has_begun_ = false;
+  CommThread thread_;
 };
+
+// Makes `model` read its weights from their owners, and returns the object that gathers them; null
+// unless `shards` divides weights. `gradient` is the flat gradient; undefined for evaluations only.
+// The object must live as long as the model computes. Every process makes the call at the same
+// point.
+std::unique_ptr<ShardedWeights> read_divided_weights(Processes& processes,
+                                                     const OptimizerShards& shards, Llama& model,
+                                                     const at::Tensor& gradient);
 
 }  // namespace lmtrain

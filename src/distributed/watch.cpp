@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
-#include "base/signal.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "distributed/pause.h"
 #include "distributed/within.h"

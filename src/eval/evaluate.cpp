@@ -5,11 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "base/percent_line.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "batching/batch.h"
-#include "batching/micro_batch.h"
-#include "config/set_name.h"
+#include "config/settings.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "ops/matmul.h"

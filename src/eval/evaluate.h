@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "batching/micro_batch.h"
+#include "batching/batch.h"
 #include "config/config.h"
 #include "device/device.h"
 #include "distributed/processes.h"

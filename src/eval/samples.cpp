@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/quote.h"
 #include "tokenizer/text_stream.h"
 
 namespace lmtrain {

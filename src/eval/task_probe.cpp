@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/percent_line.h"
+#include "base/progress.h"
 #include "eval/evaluate_tasks.h"
 
 namespace lmtrain {

@@ -6,7 +6,7 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/read_file.h"
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 #include "formats/json_fields.h"
 
 namespace lmtrain {

@@ -27,7 +27,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 

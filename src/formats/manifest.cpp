@@ -7,8 +7,7 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "formats/checked_json.h"
-#include "formats/quote.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {

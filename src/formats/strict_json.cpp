@@ -1,13 +1,21 @@
 #include "formats/strict_json.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "base/examine.h"
+#include "base/file.h"
 #include "base/foreign_text.h"
+#include "base/hash.h"
 #include "base/text.h"
-#include "formats/quote.h"
 
 namespace lmtrain {
 namespace {
@@ -69,6 +77,100 @@ json parse_strict_json(std::string_view text, const JsonSource& source) {
   } catch (const json::exception&) {
     fail(source, "not JSON: a number is too large");
   }
+}
+
+namespace {
+
+constexpr const char* kField = "checksum";
+
+std::string checksum_of(const json& fields) {
+  const std::string canonical = fields.dump();
+  return crc_to_text(crc32c(0, canonical.data(), canonical.size()));
+}
+
+}  // namespace
+
+std::string crc_to_text(uint32_t crc) {
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", crc);
+  return digits.data();
+}
+
+std::string checked_json_text(json fields, int indent) {
+  fields[kField] = checksum_of(fields);
+  return fields.dump(indent) + "\n";
+}
+
+void take_checksum(json& fields, const JsonSource& source) {
+  const auto found = fields.find(kField);
+  if (found == fields.end()) fail(source, "the field \"checksum\" is missing");
+  if (!found->is_string()) fail(source, "checksum is no string");
+  const std::string stored = found->get<std::string>();
+  fields.erase(found);
+  if (const std::string actual = checksum_of(fields); actual != stored)
+    fail(source, str("its own checksum is ", actual, ", but it says ", quote(stored)));
+}
+
+json parse_checked_json(std::string_view text, const JsonSource& source) {
+  json fields = parse_strict_json(text, source);
+  if (!fields.is_object()) fail(source, "is no JSON object");
+  take_checksum(fields, source);
+  return fields;
+}
+
+json read_checked_json(const std::filesystem::path& path, uint64_t most) {
+  const JsonSource source{.origin = shown(path),
+                          .advice = "it is damaged, or of an earlier version"};
+  std::string text;
+  read_pieces(
+      path, [&](std::string_view piece) { text += piece; }, most + 1);
+  if (text.size() > most) fail(source, str("has more than ", most, " bytes"));
+  return parse_checked_json(text, source);
+}
+
+nlohmann::ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json finite_or_null(const std::optional<double>& value) {
+  return value ? finite_or_null(*value) : nlohmann::ordered_json(nullptr);
+}
+
+using Visit = std::function<void(const nlohmann::json& line, uint64_t end)>;
+
+void for_each_json_line(const std::filesystem::path& path, const Visit& visit) {
+  for_each_json_line_with(path, "", visit);
+}
+
+void for_each_json_line_with(const std::filesystem::path& path, std::string_view text,
+                             const Visit& visit) {
+  if (!is_there(path)) return;
+  const MappedFile file(path);
+  std::string_view rest = file.bytes();
+  while (!rest.empty()) {
+    // Much faster than find() where the first byte of the text is everywhere.
+    const void* match = ::memmem(rest.data(), rest.size(), text.data(), text.size());
+    if (match == nullptr) return;
+    const auto found = static_cast<size_t>(static_cast<const char*>(match) - rest.data());
+    const size_t newline = rest.find('\n', found);
+    if (newline == std::string_view::npos) return;
+    const size_t begin = rest.substr(0, found).rfind('\n') + 1;  // 0 without a newline
+    const std::string_view line_text = rest.substr(begin, newline - begin);
+    rest.remove_prefix(newline + 1);
+    nlohmann::json line;
+    try {
+      line = parse_strict_json(line_text, {});
+    } catch (const Error&) {
+      continue;
+    }
+    if (line.is_object()) visit(line, file.bytes().size() - rest.size());
+  }
+}
+
+std::optional<double> number_at(const nlohmann::json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
 }
 
 }  // namespace lmtrain

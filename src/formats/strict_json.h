@@ -1,14 +1,21 @@
-// Small control files (manifest.json, model.safetensors.index.json, a line of metrics.jsonl) are
-// read as strict JSON. Errors are here what nlohmann allows: a key twice in one object, a byte
-// order mark, a NUL that ends the text early, and nesting without limit (its values are destroyed
-// recursively).
+// JSON files of ours and of other programs, read strictly. Small control files (manifest.json,
+// model.safetensors.index.json, a line of metrics.jsonl) are read as strict JSON. Errors are here
+// what nlohmann allows: a key twice in one object, a byte order mark, a NUL that ends the text
+// early, and nesting without limit (its values are destroyed recursively).
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lmtrain {
 
@@ -22,5 +29,70 @@ struct JsonSource {
 // Returns the value of `text`. Throws an Error of kind `source.kind` unless it is one JSON value
 // that keeps these rules; the message begins with `source.origin` and ends with `source.advice`.
 nlohmann::json parse_strict_json(std::string_view text, const JsonSource& source);
+
+// Numbers between C++ and JSON. JSON has no infinity and no NaN: a number that is not finite, or
+// not there, is written as null. An integer is read only from a whole number in its range.
+nlohmann::ordered_json finite_or_null(double value);
+nlohmann::ordered_json finite_or_null(const std::optional<double>& value);
+
+// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or that is out of
+// the range of T. (Json::get<T>() converts any number, which is undefined out of range.)
+template <class T, class Json>
+T integer_in(const Json& json) {
+  static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>);
+  if (json.is_number_unsigned()) {
+    const auto value = json.template get<uint64_t>();
+    if (std::in_range<T>(value)) return static_cast<T>(value);
+  } else if (json.is_number_integer()) {
+    const auto value = json.template get<int64_t>();
+    if (std::in_range<T>(value)) return static_cast<T>(value);
+  }
+  throw Json::type_error::create(302,
+                                 str("must be an integer in range, but is ",
+                                     json.is_number() ? json.dump() : json.type_name()),
+                                 &json);
+}
+
+// The JSON files that lmtrain writes for itself hold their own checksum: the field "checksum" of
+// the object is the CRC-32C, as eight hex digits, of the other fields in their canonical text (keys
+// in byte order, no spaces). So a flipped bit, a cut or a digit changed by hand is noticed.
+//
+// crc_to_text() writes the CRC.
+std::string crc_to_text(uint32_t crc);  // eight hex digits
+
+// Returns the text of the object `fields` with the field "checksum" added, which it must not have,
+// and a newline at the end. `indent` is passed to nlohmann::json::dump. Throws an exception of
+// nlohmann::json for a string that is not UTF-8.
+std::string checked_json_text(nlohmann::json fields, int indent = 2);
+
+// Removes "checksum" from the object and compares it with the other fields. Throws the Error of
+// `source` when it is missing or wrong.
+void take_checksum(nlohmann::json& fields, const JsonSource& source);
+
+// Returns the fields, without "checksum", of text that checked_json_text wrote; throws the Error of
+// `source` for any other text.
+nlohmann::json parse_checked_json(std::string_view text, const JsonSource& source);
+// Does the same for a file of at most `most` bytes. Throws Error(kData) that names the file, or
+// Error(kIo).
+nlohmann::json read_checked_json(const std::filesystem::path& path, uint64_t most);
+
+// These functions read JSON-lines files that only grow (metrics.jsonl, events.jsonl). A process
+// that was killed may leave a torn line at the end. So a line without its newline is skipped, as is
+// every line that is no object of strict JSON (strict_json.h).
+
+// Calls `visit(line, end)` for every line in order; `end` is the offset after its newline. A
+// missing file has no lines. Throws Error(kIo) when the file cannot be read.
+void for_each_json_line(const std::filesystem::path& path,
+                        const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
+
+// Does the same, but parses only lines that contain `text`, such as "\"eval_loss\"": in a file of
+// gigabytes few lines may be wanted. `text` has no newline.
+void for_each_json_line_with(
+    const std::filesystem::path& path, std::string_view text,
+    const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
+
+// Returns the number under this key of a line. Returns nothing where the key is missing or its
+// value is no number.
+std::optional<double> number_at(const nlohmann::json& line, const char* key);
 
 }  // namespace lmtrain

@@ -8,7 +8,6 @@
 #include "base/examine.h"
 #include "base/read_file.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -17,10 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kLargestIndex = 64 << 20;
-constexpr const char* kAdvice = "copy or download the folder again";
+constexpr const char* kCopyAdvice = "copy or download the folder again";
 
 [[noreturn]] void fail_tensor_file(const fs::path& path, const std::string& what,
-                                   const std::string& advice = kAdvice) {
+                                   const std::string& advice = kCopyAdvice) {
   throw Error(ErrorKind::kData, str(shown(path), ": ", what, "; ", advice));
 }
 
@@ -38,7 +37,7 @@ constexpr const char* kAdvice = "copy or download the folder again";
 
 // tensor -> file, as the index says.
 std::map<std::string, std::string> read_index(const fs::path& path) {
-  const JsonSource source{.kind = ErrorKind::kData, .origin = shown(path), .advice = kAdvice};
+  const JsonSource source{.kind = ErrorKind::kData, .origin = shown(path), .advice = kCopyAdvice};
   const nlohmann::json index = parse_strict_json(read_file(path, kLargestIndex), source);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     fail_tensor_file(path, "has no object \"weight_map\" that maps tensors to files");

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "base/buffered_file.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "formats/block_sums.h"
@@ -145,6 +144,16 @@ class TokenShard {
   FileInfo opened_;                          // as it was then
   std::optional<TokenReference> reference_;  // where the tokens are not in this file
   BlockCheck blocks_;
+};
+
+// The documents of a shard come from the entries of data.train. A list of SourceRuns, ascending by
+// document, says which entry each comes from; the first begins at document 0.
+
+// The documents from first_document on come from data.train[source], up to the first_document of
+// the next SourceRun.
+struct SourceRun {
+  int64_t first_document = 0;
+  int32_t source = 0;
 };
 
 }  // namespace lmtrain

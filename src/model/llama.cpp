@@ -61,15 +61,18 @@ struct Llama::Compiled {
 };
 
 Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length,
-             CompileMode compile, double z_loss, bool fp8)
+             CompileMode compile, double z_loss, bool fp8, uint64_t dropout_seed)
     : parameters_(parameters),
       max_length_(max_length),
       cache_sizes_{model.num_hidden_layers, model.num_key_value_heads, model.resolved_head_dim(),
                    max_length},
       compiled_(std::make_unique<Compiled>()),
+      dropout_(model.dropout),
+      dropout_seed_(dropout_seed),
       activation_checkpointing_(model.activation_checkpointing),
       sums_by_products_(device().is_cuda()) {
-  compiled_->unit.define(std::nullopt, str(kLlamaLogitsSource, kLlamaTrainingSource),
+  compiled_->unit.define(std::nullopt,
+                         str(kDropoutSource, kLlamaLogitsSource, kLlamaTrainingSource),
                          names_of(model, z_loss, fp8), nullptr);
   if (compile != CompileMode::kEager) {
     for (const char* name : {"logits", "next_logits", "states", "head", "loss", "target_losses",
@@ -131,6 +134,10 @@ c10::IValue Llama::run(const char* function, std::vector<c10::IValue> arguments)
   return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments));
 }
 
+c10::IValue Llama::dropout_keys(const MicroBatch& micro) {
+  return micro.dropout_keys.defined() ? c10::IValue(micro.dropout_keys) : c10::IValue();
+}
+
 at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {
   return run(function, std::move(arguments)).toTensor();
 }
@@ -138,12 +145,16 @@ at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments)
 at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
   const std::vector<c10::IValue> attention = attention_arguments(micro);
   at::Tensor x = call("embed", {micro.ids, weights_});
+  const c10::IValue keys = dropout_keys(micro);
+  int64_t index = 0;
   for (const c10::IValue& weights : layers_.toListRef()) {
     std::vector<at::Tensor> leaves;
     for (const auto& entry : weights.toGenericDict()) leaves.push_back(entry.value().toTensor());
-    const LayerFunction layer = [this, weights, attention](const at::Tensor& input) {
-      return call("whole_layer", {input, weights, attention[0], attention[1], attention[2]});
+    const LayerFunction layer = [this, weights, attention, keys, index](const at::Tensor& input) {
+      return call("whole_layer",
+                  {input, weights, attention[0], attention[1], attention[2], keys, index});
     };
+    ++index;
     x = checkpointed(layer, x, leaves);
   }
   return call("head_loss", {x, c10::IValue(), micro.targets, micro.scale, weights_});
@@ -152,7 +163,7 @@ at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
 at::Tensor Llama::logits(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
-  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}});
+  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}, {}});
   return call("logits", {ids, weights_, layers_, attention[0], attention[1], attention[2]});
 }
 
@@ -165,7 +176,7 @@ at::Tensor Llama::begin_row(const at::Tensor& ids, KeyValueCache& cache, int64_t
   const WithoutCudnnAttention no_plans;
   const int64_t length = ids.size(0);
   const at::Tensor ids_BT = ids.unsqueeze(0);
-  const std::vector<c10::IValue> attention = attention_arguments({ids_BT, {}, {}, {}, {}});
+  const std::vector<c10::IValue> attention = attention_arguments({ids_BT, {}, {}, {}, {}, {}});
   cache.reserve(length);
   const at::Tensor logits_BV =
       call("next_logits",
@@ -204,13 +215,13 @@ at::Tensor Llama::extend_rows(const at::Tensor& ids, KeyValueCache& cache) {
 at::Tensor Llama::whole_loss(const MicroBatch& micro) {
   const std::vector<c10::IValue> attention = attention_arguments(micro);
   return call("loss", {micro.ids, micro.targets, micro.scale, weights_, layers_, attention[0],
-                       attention[1], attention[2]});
+                       attention[1], attention[2], dropout_keys(micro)});
 }
 
 at::Tensor Llama::states(const at::Tensor& ids) {
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
-  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}});
+  const std::vector<c10::IValue> attention = attention_arguments({ids, {}, {}, {}, {}, {}});
   return call("states", {ids, weights_, layers_, attention[0], attention[1], attention[2]});
 }
 

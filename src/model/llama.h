@@ -43,7 +43,7 @@ class Llama {
   // matrices are lm.fp8_linear. The parameters must outlive the model; their buffers must not be
   // replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, CompileMode compile,
-        double z_loss = 0, bool fp8 = false);
+        double z_loss = 0, bool fp8 = false, uint64_t dropout_seed = 0);
   ~Llama();
 
   // Takes ids_BT, int64, T at most max_length, and returns logits_BTV in the working dtype. All
@@ -75,14 +75,16 @@ class Llama {
   // sum_by_products(false).
   void read_by_pieces(WeightPieces& pieces) { pieces_ = &pieces; }
   // Does the forward and backward of all micro-batches of a step in one pass over the layers, which
-  // computes each layer again in the backward: two bringings of a layer serve all of them. Adds the
+  // computes each layer again in the backward. So each layer is brought twice a step. Adds the
   // gradients of the micro-batches of each part, multiplies them by `unscale`, and adds the parts,
   // a power of two, as a binary tree: with the bits of loss_and_gradient() and StepParts
-  // (training/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer, from
-  // which pieces are taken as soon as they are final. Returns the scaled losses by part. All
-  // pieces come and go where this throws, unless it is a piece that fails.
+  // (training/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer.
+  // `finished` is called for each piece whose gradient is final, and for the norms at the end.
+  // Returns the scaled losses by part. When this throws, all pieces have come and gone and
+  // `finished` was called for all, unless a piece itself fails.
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_pieces(
-      const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale);
+      const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
+      const ElementsFinished& finished);
   // Takes part in the bringing of a target_losses() of others; does nothing where the weights do
   // not come in pieces.
   void take_part_in_evaluation();
@@ -99,6 +101,10 @@ class Llama {
   void sum_by_products(bool on) { sums_by_products_ = on; }
 
   int64_t max_length() const { return max_length_; }
+  // Probability that an element falls out where MicroBatch::dropout_keys are given.
+  double dropout() const { return dropout_; }
+  // What the keys of all rows are made from.
+  uint64_t dropout_seed() const { return dropout_seed_; }
   const Parameters& parameters() const { return parameters_; }
   at::Device device() const { return parameters_.master().device(); }
 
@@ -107,6 +113,8 @@ class Llama {
   class LeafSums;
   // Returns cos, sin and segments as the source takes them.
   std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
+  // Returns the keys of dropout as the source takes them.
+  static c10::IValue dropout_keys(const MicroBatch& micro);
   c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
@@ -138,6 +146,8 @@ class Llama {
   std::vector<std::vector<size_t>> layer_leaves_;
   WeightPieces* pieces_ = nullptr;
   size_t head_piece_ = 0;
+  double dropout_;
+  uint64_t dropout_seed_;
   bool activation_checkpointing_;
   bool sums_by_products_;
   at::Tensor cos_, sin_;

@@ -129,7 +129,8 @@ class Llama::LeafSums {
 };
 
 std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
-    const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale) {
+    const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
+    const ElementsFinished& finished) {
   if (pieces_ == nullptr || sums_by_products_)
     throw Error(ErrorKind::kInternal, "a model whose weights do not come in pieces");
   const at::NoGradGuard no_grad;
@@ -148,15 +149,20 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
   LeafSums sums(*this, grad, unscale);
   const auto layers = layers_.toListRef();
   const bool is_tied = head_piece_ == 0;
+  const ParameterLayout& layout = parameters_.layout();
+  const std::vector<WeightPiece> pieces = weight_pieces(layout);
+  const auto finish = [&](size_t piece) { finished(pieces[piece].first, pieces[piece].size); };
 
   pass_forward([&](size_t piece) {
     attempt([&] {
       RECORD_USER_SCOPE("forward");
       for_each([&](Passing& one) {
-        one.inputs.push_back(piece == 0 ? call("embed", {one.micro.ids, weights_})
-                                        : call("whole_layer", {one.inputs.back(), layers[piece - 1],
-                                                               one.attention[0], one.attention[1],
-                                                               one.attention[2]}));
+        one.inputs.push_back(
+            piece == 0
+                ? call("embed", {one.micro.ids, weights_})
+                : call("whole_layer", {one.inputs.back(), layers[piece - 1], one.attention[0],
+                                       one.attention[1], one.attention[2], dropout_keys(one.micro),
+                                       static_cast<int64_t>(piece - 1)}));
       });
     });
   });
@@ -183,7 +189,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
     });
   });
   pieces_->release(head_piece_);
-  if (!is_tied) pieces_->take_gradient(head_piece_);
+  if (!is_tied) finish(head_piece_);
 
   for (size_t layer = layers.size(); layer-- > 0;) {
     pieces_->await();
@@ -194,8 +200,10 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
         std::vector<at::Tensor> inputs = {one.take_input()};
         for (const size_t leaf : layer_leaves_[layer]) inputs.push_back(leaves_[leaf]);
         const at::AutoGradMode record(true);
-        const at::Tensor y = call("whole_layer", {inputs[0], layers[layer], one.attention[0],
-                                                  one.attention[1], one.attention[2]});
+        const at::Tensor y =
+            call("whole_layer",
+                 {inputs[0], layers[layer], one.attention[0], one.attention[1], one.attention[2],
+                  dropout_keys(one.micro), static_cast<int64_t>(layer)});
         std::vector<at::Tensor> gradients = torch::autograd::grad({y}, inputs, {one.gradient});
         one.gradient = gradients[0];
         gradients.erase(gradients.begin());
@@ -203,7 +211,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
       });
     });
     pieces_->release(1 + layer);
-    pieces_->take_gradient(1 + layer);
+    finish(1 + layer);
   }
 
   attempt([&] {
@@ -218,8 +226,8 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
       return std::vector<at::Tensor>{gradient};
     });
   });
-  pieces_->take_gradient(0);
-  pieces_->finish_gradient();
+  finish(0);
+  finished(layout.decayed_size(), layout.flat_size() - layout.decayed_size());
   attempt.rethrow();
 
   std::vector<std::vector<at::Tensor>> losses(parts.size());
@@ -253,7 +261,8 @@ TargetLosses Llama::target_losses_by_pieces(const MicroBatch* micro) {
         attention = attention_arguments(*micro);
         x = call("embed", {micro->ids, weights_});
       } else {
-        x = call("whole_layer", {x, layers[piece - 1], attention[0], attention[1], attention[2]});
+        x = call("whole_layer", {x, layers[piece - 1], attention[0], attention[1], attention[2],
+                                 c10::IValue(), static_cast<int64_t>(piece - 1)});
       }
     });
   });

@@ -16,6 +16,10 @@
 // lm.add_rms_norm returns their sum and the norm of the sum. With activation checkpointing, where
 // the sum is what is kept, model/llama.cpp calls embed, whole_layer and head_loss one by one.
 //
+// Dropout needs keys_B (MicroBatch::dropout_keys); without keys, as in evaluations, nothing falls
+// out. Its three sites of layer i are 3i (the weights of attention), 3i + 1 and 3i + 2 (what
+// attention and the MLP add to the residual stream).
+//
 // The suffixes of names are shapes: B batch, T length, D hidden, H query heads, K key/value heads,
 // E head size, C = (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary, S positions that a
 // cache has room for; P rows of angles, T of them or, where the rows of the batch have segments or
@@ -23,6 +27,31 @@
 #pragma once
 
 namespace lmtrain {
+
+// In training, before kLlamaLogitsSource.
+inline constexpr const char* kDropoutSource = R"(
+def attended(qkv_BTC: Tensor, cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor], keys_B: Optional[Tensor],
+             index: int) -> Tensor:
+    if dropout > 0.0 and keys_B is not None:
+        return lm.rope_attention_dropout(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments,
+                                         keys_B, 3 * index, dropout)
+    return lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
+
+def dropped(x_BTD: Tensor, keys_B: Optional[Tensor], site: int) -> Tensor:
+    if dropout > 0.0 and keys_B is not None:
+        return lm.dropout(x_BTD, keys_B, site, dropout)
+    return x_BTD
+)";
+
+// In an exported module, before kLlamaLogitsSource.
+inline constexpr const char* kNoDropoutSource = R"(
+def attended(qkv_BTC: Tensor, cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor], keys_B: Optional[Tensor],
+             index: int) -> Tensor:
+    return lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
+
+def dropped(x_BTD: Tensor, keys_B: Optional[Tensor], site: int) -> Tensor:
+    return x_BTD
+)";
 
 // An exported module has these (model/torchscript.h), as a model in training does.
 inline constexpr const char* kLlamaLogitsSource = R"(
@@ -33,18 +62,19 @@ def queries_keys_values(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
                              rms_norm_eps)
     return qkv_BTC
 
-def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
-              segments: Optional[Tensor]) -> Tensor:
+def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor],
+              keys_B: Optional[Tensor], index: int) -> Tensor:
     qkv_BTC = queries_keys_values(x_BTD, layer)
-    y_BTA = lm.rope_attention(qkv_BTC, cos_PR, sin_PR, num_attention_heads, num_key_value_heads, segments)
-    return hidden_linear(y_BTA, layer["o_proj"])
+    y_BTA = attended(qkv_BTC, cos_PR, sin_PR, segments, keys_B, index)
+    return dropped(hidden_linear(y_BTA, layer["o_proj"]), keys_B, 3 * index + 1)
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     return swiglu_hidden_linear(hidden_linear(x_BTD, layer["gate_up_proj"]), layer["down_proj"])
 
-def after_attention(a_BTD: Tensor, x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tuple[Tensor, Tensor]:
+def after_attention(a_BTD: Tensor, x_BTD: Tensor, layer: Dict[str, Tensor], keys_B: Optional[Tensor],
+                    index: int) -> Tuple[Tensor, Tensor]:
     h_BTD, normed_BTD = lm.add_rms_norm(a_BTD, x_BTD, layer["post_attention_layernorm"], rms_norm_eps)
-    m_BTD = mlp(normed_BTD, layer)
+    m_BTD = dropped(mlp(normed_BTD, layer), keys_B, 3 * index + 2)
     return m_BTD, h_BTD
 
 # The block of the paper:
@@ -54,24 +84,27 @@ def after_attention(a_BTD: Tensor, x_BTD: Tensor, layer: Dict[str, Tensor]) -> T
 #     x = h + m
 # Here x comes in, and goes out, as delta + residual: lm.add_rms_norm takes both additions.
 def decoder_layer(delta_BTD: Tensor, residual_BTD: Optional[Tensor], layer: Dict[str, Tensor], cos_PR: Tensor,
-                  sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+                  sin_PR: Tensor, segments: Optional[Tensor], keys_B: Optional[Tensor],
+                  index: int) -> Tuple[Tensor, Tensor]:
     x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, layer["input_layernorm"], rms_norm_eps)
-    return after_attention(attention(normed_BTD, layer, cos_PR, sin_PR, segments), x_BTD, layer)
+    a_BTD = attention(normed_BTD, layer, cos_PR, sin_PR, segments, keys_B, index)
+    return after_attention(a_BTD, x_BTD, layer, keys_B, index)
 
 def embed(ids_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.embedding(ids_BT, weights["embed_tokens"])
 
 def decoder(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
-            sin_PR: Tensor, segments: Optional[Tensor]) -> Tuple[Tensor, Optional[Tensor]]:
+            sin_PR: Tensor, segments: Optional[Tensor],
+            keys_B: Optional[Tensor]) -> Tuple[Tensor, Optional[Tensor]]:
     delta_BTD = embed(ids_BT, weights)
     residual_BTD: Optional[Tensor] = None
     for i in range(num_hidden_layers):
-        delta_BTD, residual_BTD = decoder_layer(delta_BTD, residual_BTD, layers[i], cos_PR, sin_PR, segments)
+        delta_BTD, residual_BTD = decoder_layer(delta_BTD, residual_BTD, layers[i], cos_PR, sin_PR, segments, keys_B, i)
     return delta_BTD, residual_BTD
 
 def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments, None)
     x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return lm.linear(normed_BTD, weights["lm_head"])
 )";
@@ -79,8 +112,8 @@ def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Te
 // This follows kLlamaLogitsSource: the loss, logits with a cache, and logits in two parts.
 inline constexpr const char* kLlamaTrainingSource = R"(
 def whole_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
-                segments: Optional[Tensor]) -> Tensor:
-    delta_BTD, residual_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments)
+                segments: Optional[Tensor], keys_B: Optional[Tensor], index: int) -> Tensor:
+    delta_BTD, residual_BTD = decoder_layer(x_BTD, None, layer, cos_PR, sin_PR, segments, keys_B, index)
     return residual_BTD + delta_BTD
 
 def head_loss(delta_BTD: Tensor, residual_BTD: Optional[Tensor], targets_BT: Tensor, scale: Tensor,
@@ -103,19 +136,19 @@ def next_logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[st
     for i in range(num_hidden_layers):
         x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, layers[i]["input_layernorm"], rms_norm_eps)
         a_BTD = cached_attention(normed_BTD, layers[i], cos_PR, sin_PR, keys[i], values[i], positions_B, mask)
-        delta_BTD, residual_BTD = after_attention(a_BTD, x_BTD, layers[i])
+        delta_BTD, residual_BTD = after_attention(a_BTD, x_BTD, layers[i], None, i)
     h_BTD, last_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return lm.linear(last_BTD[:, -1], weights["lm_head"])
 
 def loss(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
-         cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+         cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor], keys_B: Optional[Tensor]) -> Tensor:
+    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments, keys_B)
     return head_loss(delta_BTD, residual_BTD, targets_BT, scale, weights)
 
 # Logits in two parts, for those who need them at a few positions: head(states) are all logits.
 def states(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]], cos_PR: Tensor,
            sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
-    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments)
+    delta_BTD, residual_BTD = decoder(ids_BT, weights, layers, cos_PR, sin_PR, segments, None)
     x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return normed_BTD
 

@@ -12,9 +12,15 @@
 namespace lmtrain {
 
 MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double scale,
-                       const std::vector<int32_t>& segments, const at::Device& device) {
-  MicroBatch micro{ids, targets, host_buffer({}, at::kDouble, device), {}, {}};
+                       const std::vector<int32_t>& segments, const at::Device& device,
+                       const std::vector<int64_t>& dropout_keys) {
+  MicroBatch micro{ids, targets, host_buffer({}, at::kDouble, device), {}, {}, {}};
   *micro.scale.data_ptr<double>() = scale;
+  if (!dropout_keys.empty()) {
+    micro.dropout_keys =
+        host_buffer({static_cast<int64_t>(dropout_keys.size())}, at::kLong, device);
+    std::ranges::copy(dropout_keys, micro.dropout_keys.data_ptr<int64_t>());
+  }
   if (segments.empty()) return micro;
   const int64_t num_positions = ids.numel();
   const int64_t length = ids.size(1);
@@ -45,7 +51,7 @@ MicroBatch MicroBatch::to(const at::Device& device) const {
   const auto send = [&](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.to(device, /*non_blocking=*/true) : tensor;
   };
-  return {send(ids), send(targets), send(scale), send(bounds), send(positions)};
+  return {send(ids), send(targets), send(scale), send(bounds), send(positions), send(dropout_keys)};
 }
 
 }  // namespace lmtrain

@@ -19,6 +19,8 @@ struct MicroBatch {
   // depends on S, and so does the shape of a captured graph.
   at::Tensor bounds;
   at::Tensor positions;  // int64 [B x T]: the position of each token in its segment
+  // int64 [B], undefined without dropout: random bits of each row (ops/operators.h, dropout).
+  at::Tensor dropout_keys;
 
   // Returns a copy on `device`, and does not wait for it.
   MicroBatch to(const at::Device& device) const;
@@ -27,9 +29,11 @@ struct MicroBatch {
 // Makes a micro-batch on the host. `ids` and `targets` become part of it as they are; the other
 // tensors are made for sending to `device`, in page-locked memory where that is a GPU. `segments`
 // is as in Batch (batching/batch.h); empty: every row is one segment. Throws Error(kInternal) for
-// segments that are out of order or go over the end of a row.
+// segments that are out of order or go over the end of a row. `dropout_keys` has a number for each
+// row; empty: there is no dropout.
 MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double scale,
                        const std::vector<int32_t>& segments = {},
-                       const at::Device& device = at::kCPU);
+                       const at::Device& device = at::kCPU,
+                       const std::vector<int64_t>& dropout_keys = {});
 
 }  // namespace lmtrain

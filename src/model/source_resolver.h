@@ -42,7 +42,8 @@ inline SourceConstants llama_constants(const ModelConfig& model) {
           {"num_key_value_heads", model.num_key_value_heads},
           {"num_hidden_layers", model.num_hidden_layers},
           {"has_qk_norm", model.has_qk_norm()},
-          {"rms_norm_eps", model.rms_norm_eps}};
+          {"rms_norm_eps", model.rms_norm_eps},
+          {"dropout", model.dropout}};
 }
 
 }  // namespace lmtrain

@@ -131,7 +131,7 @@ void write_torchscript(const std::filesystem::path& file, const ModelConfig& mod
       std::make_shared<SourceResolver>(SourceNames{{"torch", torch_names}}, SourceConstants{}),
       nullptr);
   CompilationUnit llama;
-  llama.define(std::nullopt, kLlamaLogitsSource,
+  llama.define(std::nullopt, str(kNoDropoutSource, kLlamaLogitsSource),
                std::make_shared<SourceResolver>(
                    SourceNames{{"torch", torch_names},
                                {"lm", std::make_shared<Operators>(operators)},

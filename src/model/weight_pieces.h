@@ -25,9 +25,9 @@ std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout);
 // the messages of an exchange of its own.
 std::vector<WeightPiece> backward_chunks(const ParameterLayout& layout, int64_t least_layers);
 
-// WeightPieces brings pieces of the working weights into the flat buffer that the model reads, and
-// takes their gradients away. Several processes make the same calls in the same order. A piece is
-// given by its index in weight_pieces().
+// WeightPieces brings pieces of the working weights into the flat buffer that the model reads.
+// Several processes make the same calls in the same order. A piece is given by its index in
+// weight_pieces().
 class WeightPieces {
  public:
   WeightPieces(const WeightPieces&) = delete;
@@ -36,14 +36,10 @@ class WeightPieces {
 
   // Begins to bring a piece.
   virtual void start(size_t piece) = 0;
-  // Returns when the piece that was started first, of those that were not awaited, is there.
+  // Waits for the piece that was started first among the pieces that were not awaited.
   virtual void await() = 0;
-  // Lets a piece go, whose values are not read until it is started again.
+  // Lets a piece go. Its values are not read until it is started again.
   virtual void release(size_t piece) = 0;
-  // Begins to take the gradient of a piece away, which has its final value in the flat gradient.
-  virtual void take_gradient(size_t piece) = 0;
-  // Takes the gradient of the norms away. Returns when all gradients are taken.
-  virtual void finish_gradient() = 0;
 
  protected:
   WeightPieces() = default;

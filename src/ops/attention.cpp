@@ -262,6 +262,24 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
   return attention_reference(q, k, v, segments).transpose(1, 2).flatten(2);
 }
 
+at::Tensor rope_attention_dropout(const at::Tensor& qkv, const at::Tensor& cos,
+                                  const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
+                                  const std::optional<at::Tensor>& segments, const at::Tensor& keys,
+                                  int64_t site, double p) {
+  const auto [q, k, v] =
+      (has_cuda_kernel(qkv) ? qkv_rope_in_place : qkv_rope)(qkv, cos, sin, num_heads, num_kv_heads);
+  const int64_t group = num_heads / num_kv_heads, length = q.size(2);
+  const at::Tensor attends =
+      segments ? segment_mask(*segments, q.size(0), length)
+               : at::ones({1, 1, length, length}, q.options().dtype(at::kBool)).tril();
+  const at::Tensor scores =
+      at::matmul(q / std::sqrt(static_cast<double>(q.size(3))), repeated(k, group).transpose(2, 3));
+  const at::Tensor weights =
+      scores.masked_fill(attends.logical_not(), -std::numeric_limits<double>::infinity())
+          .softmax(-1);
+  return at::matmul(dropout(weights, keys, site, p), repeated(v, group)).transpose(1, 2).flatten(2);
+}
+
 at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                           int64_t num_heads, int64_t num_kv_heads,
                           const std::optional<at::Tensor>& segments) {

@@ -91,6 +91,13 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
                                     const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                     const std::optional<at::Tensor>& segments);
 
+// Returns rope_attention with dropout() of the weights that softmax gives: [B, H, T, T], which
+// exist here as matrices. Its cost is the square of the row's length, whatever the segments.
+at::Tensor rope_attention_dropout(const at::Tensor& qkv, const at::Tensor& cos,
+                                  const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
+                                  const std::optional<at::Tensor>& segments, const at::Tensor& keys,
+                                  int64_t site, double p);
+
 // Returns rope_attention of positions that follow others, for inference, and keeps their rotated
 // keys and their values in keys_BKSE and values_BKSE, which have room for S positions of each row:
 // qkv_BTC -> y_BTA. Call it under NoGradGuard.
@@ -155,6 +162,13 @@ int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtyp
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
                                           const at::Tensor& targets, const at::Tensor& scale,
                                           double z_loss);
+
+// Returns x, [B, ...], with each element set to 0 with probability p, 0 to 0.5, and all others
+// divided by 1 - p (Srivastava et al. 2014). p is rounded to a multiple of 2^-16. Whether an
+// element falls out is a function of its row's key (keys_B, int64), of `site`, and of its place in
+// the row: the same on every device, and however rows are cut into micro-batches.
+at::Tensor dropout(const at::Tensor& x, const at::Tensor& keys, int64_t site, double p);
+at::Tensor dropout_reference(const at::Tensor& x, const at::Tensor& keys, int64_t site, double p);
 
 // Returns the rows of weight_VD that ids_BT (int64, in [0, V)) name, [B, T, D]. The gradient is
 // summed in fp32 also for low-precision weights, where a frequent token's sum would otherwise stop

@@ -19,6 +19,10 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "cached_rope_attention(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, "
       "Tensor(a!) keys, Tensor(b!) values, Tensor? positions, Tensor? mask) -> Tensor");
+  library.def("dropout(Tensor x, Tensor keys, int site, float p) -> Tensor");
+  library.def(
+      "rope_attention_dropout(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, "
+      "Tensor? segments, Tensor keys, int site, float p) -> Tensor");
   library.def("swiglu_linear(Tensor gate_up, Tensor weight) -> Tensor");
   library.def("swiglu_fp8_linear(Tensor gate_up, Tensor weight) -> Tensor");
   library.def(
@@ -38,6 +42,8 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("fp8_linear", &lmtrain::fp8_linear);
   library.impl("rope_attention", &lmtrain::rope_attention);
   library.impl("cached_rope_attention", &lmtrain::cached_rope_attention);
+  library.impl("dropout", &lmtrain::dropout);
+  library.impl("rope_attention_dropout", &lmtrain::rope_attention_dropout);
   library.impl("swiglu_linear", &lmtrain::swiglu_linear);
   library.impl("swiglu_fp8_linear", &lmtrain::swiglu_fp8_linear);
   library.impl("linear_cross_entropy", &lmtrain::linear_cross_entropy);

@@ -5,13 +5,13 @@
 //   w  <- w - lr wd w - lr (m1 / (1 - b1^t) + alpha(t) m2) / (sqrt(v / (1 - b2^t)) + eps)
 //
 // m2 has no bias correction. alpha grows linearly from 0, b3 from b1 linearly in its half-life
-// (schedule/warmup.h). The state is exp_avg (m1), exp_avg_slow (m2) and exp_avg_sq (v).
+// (schedule/lr_schedule.h). The state is exp_avg (m1), exp_avg_slow (m2) and exp_avg_sq (v).
 #include <cmath>
 
 #include "device/torch_headers.h"
 #include "optim/elementwise_rule.h"
 #include "optim/rules.h"
-#include "schedule/warmup.h"
+#include "schedule/lr_schedule.h"
 
 namespace lmtrain {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/json_number.h"
-#include "prepare/document_files.h"
+#include "formats/strict_json.h"
+#include "prepare/source_runs.h"
 
 namespace lmtrain {
 namespace {

@@ -89,7 +89,7 @@ struct RefusedBatch {
 
 // Describes all but loss_scale. `tensor` is the first whose gradient is not finite, empty where all
 // are (first_bad_tensor of model/parameters.h). `document_files` is the table of
-// prepare/document_files.h; where it cannot be read, a warning says so.
+// prepare/source_runs.h; where it cannot be read, a warning says so.
 RefusedBatch describe_refused(const Batch& batch, double loss, double grad_norm,
                               const std::string& tensor,
                               const std::filesystem::path& document_files);

@@ -10,12 +10,10 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/hash.h"
-#include "base/link.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "formats/checked_json.h"
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 #include "formats/token_shard.h"
 #include "text/sources.h"
 

@@ -6,7 +6,7 @@
 //   shards/KEY/           KEY is the fingerprint of the data; shards and checksums of their blocks
 //   index/KEY.json        KEY hashes paths, sizes, mtimes and settings; the entry names tokenizer
 //                         and fingerprint, so that no text is read again
-//   index/KEY.files       same KEY; table of the file of each document (document_files.h)
+//   index/KEY.files       same KEY; table of the file of each document (source_runs.h)
 //   index/KEY.journal     same KEY; progress of an interrupted preparation
 //   locks/                one lock file per entry that is being made
 #pragma once
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "prepare/document_files.h"
 #include "prepare/prepare.h"
+#include "prepare/source_runs.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {

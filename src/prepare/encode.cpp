@@ -4,9 +4,9 @@
 #include <memory>
 #include <new>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "prepare/ordered_pool.h"
-#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

@@ -45,4 +45,15 @@ std::vector<int64_t> divide_budget(int64_t budget, const std::vector<int64_t>& s
 std::vector<int64_t> choose_documents(const TokenShard& shard, int64_t budget,
                                       const EvalSets& sets);
 
+// Names the entries of data.train, whose held-out parts have figures of their own. A name follows
+// from the paths alone and has the characters of a set's name (config/settings.h). docs/data.md
+// states the rule.
+
+// Returns one name per entry, all different. A name is the last part of the path that has no
+// wildcard: "python" for corpus/python/**/*.py. Where several entries would have the same name,
+// each of these gets the parts behind it too ("python.py"), then one more part before it, and so
+// on. Relative paths are taken as absolute ones, so that a run and its config.json give the same
+// names.
+std::vector<std::string> source_names(const std::vector<DataSourceConfig>& sources);
+
 }  // namespace lmtrain

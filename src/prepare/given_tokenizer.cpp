@@ -1,6 +1,5 @@
 #include "prepare/given_tokenizer.h"
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"

@@ -6,7 +6,7 @@
 #include <system_error>
 #include <vector>
 
-#include "text/text_hash.h"
+#include "base/hash.h"
 
 namespace lmtrain {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "base/buffered_file.h"
+#include "base/file.h"
 #include "formats/token_shard.h"
 #include "prepare/encode.h"
 

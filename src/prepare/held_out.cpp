@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "prepare/content_blocks.h"
-#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

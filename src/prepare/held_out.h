@@ -1,6 +1,6 @@
 // Decides which text of data.train is held out: whole documents, or blocks of documents where a
 // source has too few documents or one that is too large (content_blocks.h). A source is one entry
-// of data.train; entries that have documents in common (common_documents.h) are one source. The
+// of data.train; entries that have documents in common (overlap.h) are one source. The
 // decision takes what one pass found in each entry and, for blocks, a second pass over these.
 // Everything is a function of the text, the fraction and which documents are of one source; no seed
 // enters. docs/data.md states the rules.

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/checked_json.h"
 #include "formats/json_fields.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "formats/token_shard.h"
-#include "prepare/common_documents.h"
 #include "prepare/hash_ordered_shard.h"
 #include "prepare/held_out.h"
 #include "prepare/overlap.h"

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/threads.h"
+#include "base/machine.h"
 
 namespace lmtrain {
 

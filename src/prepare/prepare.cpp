@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"

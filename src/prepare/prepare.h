@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "formats/source_run.h"
+#include "formats/token_shard.h"
 #include "prepare/overlap.h"
 #include "text/corpus.h"
 
@@ -28,7 +28,7 @@ struct PreparedData {
   std::vector<int32_t> eval_sources;
   std::string fingerprint;         // hexadecimal Hash128 of content, split, tokenizer, BOS and EOS
   std::vector<SourceRun> sources;  // ascending; the first run begins at document 0
-  std::filesystem::path document_files;  // table of the file of each document (document_files.h)
+  std::filesystem::path document_files;  // table of the file of each document (source_runs.h)
   Overlap eval_in_train;  // documents of data.eval found in data.train; 0 of 0 without data.eval
   int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;

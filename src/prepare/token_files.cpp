@@ -2,7 +2,6 @@
 
 #include <ios>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"

@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
-#include "prepare/common_documents.h"
 #include "prepare/content_blocks.h"
 #include "prepare/held_out.h"
-#include "text/text_hash.h"
+#include "prepare/overlap.h"
 
 namespace lmtrain {
 namespace {

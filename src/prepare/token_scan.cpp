@@ -7,12 +7,12 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
-#include "base/progress_bar.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "formats/token_file.h"
 #include "prepare/held_out.h"
-#include "text/text_hash.h"
 
 namespace lmtrain {
 namespace {

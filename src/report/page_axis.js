@@ -1,4 +1,4 @@
-// Ticks and numbers of axes; axis.cpp does the same for the curves without JavaScript.
+// Ticks and numbers of axes; static_chart.cpp does the same for the curves without JavaScript.
 
 function linearTicks(low, high, count) {
   if (!(low < high) || !isFinite(high - low)) return [];

@@ -5,16 +5,47 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "report/curves.h"
 #include "report/metrics_series.h"
-#include "report/run_events.h"
 
 namespace lmtrain {
+
+// Reads events.jsonl of a run (docs/formats/run_folder.md) for people: each event that is no matter
+// of routine, with one sentence that says what happened.
+struct RunEvent {
+  std::string time;  // as in the file
+  std::string kind;  // "skip", "rollback", ...
+  double step = 0;   // where it stands on the curves: updates applied before it
+  std::string text;  // what is known beside these; may be empty
+};
+
+// A text that the model wrote behind a prompt at an evaluation.
+struct SampleEvent {
+  double step = 0;
+  std::string prompt, text;
+};
+
+struct RunEvents {
+  // In the order of the file: all but saves, samples, and the plain beginning and end of a run. Of
+  // each kind at most kMostEventsOfAKind are here, the first ones and the last ones.
+  std::vector<RunEvent> events;
+  // By ascending step. Where a run has evaluated a step again, after a resume, its last texts are
+  // here. Of many the first ones and the last ones are here, likewise.
+  std::vector<SampleEvent> samples;
+  std::map<std::string, int64_t> counts;  // of all kinds
+  std::string device, precision;          // as of the last start or resume; empty: unknown
+  std::optional<double> peak_memory;      // bytes; the largest that an event names
+};
+inline constexpr size_t kMostEventsOfAKind = 400;
+
+// A missing file has no events, and lines that are damaged are skipped. Throws Error(kIo) or
+// Error(kData) when the file cannot be read or is no file.
+RunEvents read_run_events(const std::filesystem::path& file);
 
 // Names the files to read. All but `config` may be missing.
 struct RunFiles {
@@ -23,7 +54,7 @@ struct RunFiles {
 
 struct RunRecord {
   std::filesystem::path folder;
-  std::string label;  // run_labels.h; empty until then
+  std::string label;  // run_record.h; empty until then
   // config.json without its identity and digest; an empty object where it cannot be read.
   nlohmann::json settings = nlohmann::json::object();
 
@@ -55,5 +86,12 @@ std::vector<RunRecord> read_run_records(const std::vector<RunFiles>& files, size
 const EvaluationColumn* evaluation_of(const RunRecord& run, const std::string& key);
 // Returns the last value of "eval_loss"; none when there was no evaluation, or it is not finite.
 std::optional<double> final_held_out_loss(const RunRecord& run);
+
+// Short names by which the runs of a report can be told apart.
+
+// Returns for each folder the last component of its path; where several are equal, these have as
+// many components more as tell them apart: "a/run" and "b/run". Bytes that are no UTF-8 become
+// U+FFFD. Requires absolute paths that differ.
+std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace lmtrain

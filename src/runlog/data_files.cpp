@@ -9,12 +9,10 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/log_rank.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/checked_json.h"
 #include "formats/data_totals.h"
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 #include "prepare/given_tokenizer.h"
 #include "text/sources.h"
 

@@ -8,7 +8,7 @@
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/json_number.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {
@@ -67,8 +67,8 @@ std::vector<std::pair<std::string, double>> task_figures(const std::vector<TaskR
 
 }  // namespace
 
-RunLog::RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient,
-               std::string kept_events)
+LogFiles::LogFiles(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient,
+                   std::string kept_events)
     : run_(run),
       patient_(patient),
       metrics_(run.metrics(), patient),
@@ -92,9 +92,9 @@ std::optional<double> model_flops_utilization(double flops_per_second, int num_d
   return flops_per_second / (num_devices * *peak_of_one);
 }
 
-void RunLog::append_metrics(const Json& line) { metrics_.append(dump_line(line)); }
+void LogFiles::append_metrics(const Json& line) { metrics_.append(dump_line(line)); }
 
-void RunLog::update(const UpdateMetrics& metrics) {
+void LogFiles::update(const UpdateMetrics& metrics) {
   Json line = {{"step", metrics.step},
                {"tokens", metrics.tokens},
                {"loss", finite_or_null(metrics.loss)},
@@ -119,8 +119,8 @@ void RunLog::update(const UpdateMetrics& metrics) {
   write_scalars(scalars, metrics.step);
 }
 
-void RunLog::evaluation(int64_t step, int64_t tokens, const Evaluation& evaluation,
-                        const std::vector<TaskResult>& tasks) {
+void LogFiles::evaluation(int64_t step, int64_t tokens, const Evaluation& evaluation,
+                          const std::vector<TaskResult>& tasks) {
   const std::vector<EvalFigure> figures = figures_of(evaluation);
   const std::vector<std::pair<std::string, double>> results = task_figures(tasks);
   Json line = {{"step", step}, {"tokens", tokens}};
@@ -137,7 +137,7 @@ void RunLog::evaluation(int64_t step, int64_t tokens, const Evaluation& evaluati
   write_scalars(scalars, step);
 }
 
-void RunLog::write_scalars(std::span<const Scalar> scalars, int64_t step) {
+void LogFiles::write_scalars(std::span<const Scalar> scalars, int64_t step) {
   if (!tensorboard_) return;
   try {
     tensorboard_->scalars(scalars, step);
@@ -155,13 +155,13 @@ void RunLog::write_scalars(std::span<const Scalar> scalars, int64_t step) {
   }
 }
 
-void RunLog::sync() {
+void LogFiles::sync() {
   metrics_.sync();
   events_.sync();
 }
 
-void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason,
-                   const Json& fields) {
+void LogFiles::event(const std::string& name, const TrainingState& state, const std::string& reason,
+                     const Json& fields) {
   events_.append(event_line(name, state, reason, fields));
 }
 

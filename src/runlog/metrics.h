@@ -1,7 +1,7 @@
 // Writes the files that a run leaves for people and programs: metrics.jsonl, events.jsonl,
 // status.json and tensorboard/. docs/formats/run_folder.md lists their fields. Each call appends a
-// line at once. Numbers that are not finite become null. Throws Error(kIo). A patient RunLog keeps
-// the lines that the disk refuses; it throws only in sync(), or when the run folder is gone.
+// line at once. Numbers that are not finite become null. Throws Error(kIo). A patient LogFiles
+// keeps the lines that the disk refuses; it throws only in sync(), or when the run folder is gone.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "device/failure.h"
-#include "distributed/agreement.h"
+#include "distributed/step_consensus.h"
 #include "eval/evaluate.h"
 #include "eval/task_result.h"
 #include "runlog/line_file.h"
@@ -38,14 +38,14 @@ struct UpdateMetrics {
 std::optional<double> model_flops_utilization(double flops_per_second, int num_devices,
                                               std::optional<double> peak_of_one);
 
-class RunLog {
+class LogFiles {
  public:
   // Appends to existing files, and begins a TensorBoard file if `tensorboard`. If `patient`, lines
   // that cannot be written are kept (line_file.h), and a TensorBoard file is given up. First
   // mend_metrics() (metrics_check.h) must cut metrics.jsonl back to `state`. `kept_events` is the
-  // result of kept_events() of the RunLog before this one.
-  RunLog(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false,
-         std::string kept_events = {});
+  // result of kept_events() of the LogFiles before this one.
+  LogFiles(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false,
+           std::string kept_events = {});
 
   void update(const UpdateMetrics& metrics);
   // `tasks` are the results of eval.tasks.

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/json_lines.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -250,7 +249,7 @@ std::string describe(const MetricsDamage& damage, const fs::path& file) {
 }
 
 void report_damage(const MetricsDamage& damage, const RunFolder& run, const TrainingState& state,
-                   RunLog& log) {
+                   LogFiles& log) {
   constexpr const char* kEvent = "metrics_damaged";
   if (!damage.any()) return;
   nlohmann::ordered_json lost = nlohmann::ordered_json::array();

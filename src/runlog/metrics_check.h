@@ -44,7 +44,7 @@ std::string describe(const MetricsDamage& damage, const std::filesystem::path& f
 // Reports damage, if there is any, as a warning and an event. It does not repeat an event: if no
 // line was dropped and the last such event names the same lost updates, it does nothing.
 void report_damage(const MetricsDamage& damage, const RunFolder& run, const TrainingState& state,
-                   RunLog& log);
+                   LogFiles& log);
 
 // Call this when a run has no checkpoint any more and begins again at `first_step`. A metrics.jsonl
 // with later updates is moved to metrics_aside(), unless the file there is longer. Returns a text

@@ -7,12 +7,11 @@
 #include <system_error>
 #include <utility>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/retry.h"
+#include "base/open_file.h"
 #include "base/text.h"
 #include "base/utf8.h"
 

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "eval/eval_share.h"
-#include "formats/quote.h"
 #include "model/parameters.h"
 #include "ops/flash_attention.h"
 

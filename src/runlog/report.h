@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/progress_line.h"
+#include "base/progress.h"
 #include "batching/batch_order.h"
 #include "checkpoint/state.h"
 #include "config/config.h"

@@ -1,16 +1,47 @@
 // After each step due_after() decides what is due: a line of progress that stays, an evaluation, a
 // checkpoint, the end. It is a pure function of the run's clock before and after the step, and of
-// what may end the run. The trainer carries out what is due.
+// what may end the run. The trainer carries out what is due. When checkpoints are saved, what a run
+// remembers of its evaluations, and how it ended, stand here too.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "schedule/cadence.h"
+#include "config/config.h"
+#include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
-#include "schedule/save_schedule.h"
 
 namespace lmtrain {
+
+// A SaveSchedule says when a run saves a checkpoint, and which checkpoints are never removed. It is
+// a pure function of the run's clock before and after a step. The trainer asks it after each step;
+// the plan of a run counts checkpoints by it.
+class SaveSchedule {
+ public:
+  SaveSchedule() = default;  // never
+  // `lr` is the learning rate's schedule in the same run. Of `config` it reads checkpoint.every,
+  // checkpoint.keep_every and lr_schedule.type.
+  SaveSchedule(const Config& config, const LrSchedule& lr);
+
+  // Returns whether a checkpoint is due after the step that leads from `before` to `after`: by
+  // checkpoint.every, or because kept() is true.
+  bool due(const RunClock& before, const RunClock& after) const;
+  // Estimates the number of checkpoints that are due between the two clocks. It is the larger of
+  // the numbers by `every` and by `keep_every`, plus one if the decay of wsd begins between them.
+  double estimate(const RunClock& before, const RunClock& after) const;
+  // Returns whether the checkpoint after this step is never removed. It is kept if keep_every is
+  // due, or if the step reaches the beginning of a wsd schedule's decay. From that checkpoint, the
+  // end of the plateau, a longer run or another decay can begin.
+  bool kept(const RunClock& before, const RunClock& after) const;
+
+ private:
+  bool decay_begins_between(const RunClock& before, const RunClock& after) const;
+
+  Cadence every_, keep_every_;
+  std::optional<double> decay_begins_;  // in the unit of the run
+};
 
 // The rules of a run: when something is due, and when the run ends.
 struct DueRules {
@@ -28,7 +59,7 @@ struct RunMoment {
   int64_t next_batch = 0;  // in the order of data
   double seconds = 0;      // since this process began with the run
   bool signalled = false;  // a signal has asked to stop
-  // The number of evaluations in a row without a gain (schedule/evaluation_history.h), if this step
+  // The number of evaluations in a row without a gain (EvaluationHistory), if this step
   // has evaluated; else 0.
   int64_t without_gain = 0;
 };
@@ -56,5 +87,47 @@ struct Due {
 // `before` is the clock before the step that led to `now`. Before the first step pass now.clock:
 // only `stop` can be set then.
 Due due_after(const DueRules& rules, const RunClock& before, const RunMoment& now);
+
+// A RunEnd tells how a run ended without an error: with which exit code, and why.
+struct RunEnd {
+  bool done = false;
+  std::string reason;  // "done", "early stop", "signal 15", "max_time"
+  int exit_code = 0;
+};
+
+// `is_evaluated`: the weights at the end have been evaluated. `signal` is the number of the signal
+// that has asked to stop, or 0; one that comes when all is done changes nothing.
+RunEnd run_end(Stop why, bool is_evaluated, int signal);
+
+// An evaluation after `step` updates.
+struct EvaluatedStep {
+  int64_t step = 0;
+  double loss = 0;
+  bool operator==(const EvaluatedStep&) const = default;
+};
+
+// An EvaluationHistory is what a run remembers of its evaluations: the lowest held-out loss so far,
+// and the number of evaluations since the loss fell. `eval.early_stop` ends the run by it, and
+// `checkpoint.keep_best` saves a checkpoint at a new lowest loss. It is part of the training state,
+// so a resumed run decides as an uninterrupted one. Losses are in nats a target.
+struct EvaluationHistory {
+  std::optional<EvaluatedStep> lowest{};  // the first of equal ones; none: no finite loss yet
+  int64_t without_gain = 0;               // evaluations without a gain, up to the last one
+  // Evaluations that a signal had put off, so that they came after the checkpoint of their step:
+  // the checkpoint does not hold its loss.
+  std::vector<EvaluatedStep> after_save{};
+  bool operator==(const EvaluationHistory&) const = default;
+};
+
+// Adds an evaluation. It has a gain when it is the first, or lowers the lowest loss by more than
+// eval.early_stop.min_delta (0 without early_stop). A loss that is not finite has none. `saved`
+// says whether there is a checkpoint of this step already.
+void note_evaluation(EvaluationHistory& history, const EvaluatedStep& evaluated,
+                     const EvalConfig& config, bool saved);
+
+// Returns whether the run has its lowest loss at this step.
+inline bool is_lowest(const EvaluationHistory& history, int64_t step) {
+  return history.lowest && history.lowest->step == step;
+}
 
 }  // namespace lmtrain

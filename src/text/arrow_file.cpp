@@ -11,9 +11,7 @@
 
 #include "base/error.h"
 #include "base/open_file.h"
-#include "base/retry.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "text/byte_stream.h"
 
 namespace lmtrain {

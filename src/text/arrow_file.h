@@ -18,7 +18,7 @@
 namespace lmtrain {
 
 // Opens a file that is read with pread, never by a memory map: a file that shrinks meanwhile must
-// not kill the process. A read that fails for a passing reason is repeated (base/retry.h).
+// not kill the process. A read that fails for a passing reason is repeated (base/open_file.h).
 // The result is for one thread. Throws Error(kIo), and Error(kData) where the path is no regular
 // file.
 std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const std::filesystem::path& path);

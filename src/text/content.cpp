@@ -6,16 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "base/dotted_key.h"
 #include "base/foreign_text.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/quote.h"
 #include "formats/safetensors.h"
 #include "text/byte_stream.h"
 #include "text/json_line.h"
-#include "text/json_scanner.h"
 
 namespace lmtrain {
 namespace {

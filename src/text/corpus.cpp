@@ -5,11 +5,11 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "text/readers.h"
-#include "text/text_hash.h"
 
 namespace lmtrain {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/progress_bar.h"
+#include "base/progress.h"
 #include "config/config.h"
 #include "text/format.h"
 #include "text/source_file.h"
@@ -41,7 +41,7 @@ struct Corpus {
   // read. In the file of `from` it also counts them before `from`, except in row groups and batches
   // that the reader of a table skips. Throws the errors of the readers (readers.h) and of `visit`,
   // and:
-  //   StopRequested   on a signal (progress_bar.h)
+  //   StopRequested   on a signal (ProgressBar of base/progress.h)
   //   Error(kData)    a file has changed since it was listed
   //   Error(kMemory)  memory ran out; the message names the file
   NoDocuments for_each(

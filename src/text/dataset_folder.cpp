@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "formats/strict_json.h"
 #include "text/byte_stream.h"
 

@@ -1,14 +1,287 @@
 #include "text/json_line.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "base/dotted_key.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/quote.h"
-#include "text/json_scanner.h"
 
 namespace lmtrain {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+unsigned hex_value(char c) {
+  if (is_digit(c)) return static_cast<unsigned>(c - '0');
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? static_cast<unsigned>(lower - 'a' + 10) : 16;
+}
+
+// How many bytes from the front neither end a string nor escape nor are control characters: almost
+// all of a corpus passes here, so eight at a time.
+size_t plain_bytes(std::string_view text) {
+  constexpr uint64_t kOnes = 0x0101010101010101ULL;
+  constexpr uint64_t kHigh = 0x8080808080808080ULL;
+  // Marks (at least) the lowest byte that is 0; bytes above it may be marked in error.
+  const auto zero = [](uint64_t word) { return (word - kOnes) & ~word & kHigh; };
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, sizeof word);
+    const uint64_t control = (word - 0x20 * kOnes) & ~word & kHigh;
+    if ((zero(word ^ ('"' * kOnes)) | zero(word ^ ('\\' * kOnes)) | control) != 0) break;
+  }
+  while (i < text.size() && text[i] != '"' && text[i] != '\\' &&
+         static_cast<unsigned char>(text[i]) >= 0x20)
+    ++i;
+  return i;
+}
+
+char32_t hex4_at(std::string_view raw, size_t offset) {
+  char32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = 16 * value + hex_value(raw[offset + i]);
+  return value;
+}
+
+bool is_high_surrogate(char32_t c) { return c >= 0xD800 && c <= 0xDBFF; }
+bool is_low_surrogate(char32_t c) { return c >= 0xDC00 && c <= 0xDFFF; }
+
+}  // namespace
+
+void append_unescaped(std::string_view raw, std::string& out) {
+  for (size_t i = 0; i < raw.size();) {
+    const size_t plain = plain_bytes(raw.substr(i));
+    out += raw.substr(i, plain);
+    i += plain;
+    if (i == raw.size()) return;
+    const char kind = raw[i + 1];
+    i += 2;
+    constexpr std::string_view kNames = "bfnrt";
+    constexpr std::string_view kBytes = "\b\f\n\r\t";
+    if (kind == 'u') {
+      char32_t c = hex4_at(raw, i);
+      i += 4;
+      if (is_high_surrogate(c)) {
+        c = 0x10000 + ((c - 0xD800) << 10) + (hex4_at(raw, i + 2) - 0xDC00);
+        i += 6;
+      }
+      append_utf8(out, c);
+    } else if (const size_t name = kNames.find(kind); name != std::string_view::npos) {
+      out += kBytes[name];
+    } else {
+      out += kind;  // quote, backslash, slash
+    }
+  }
+}
+
+bool JsonScanner::Key::operator==(const std::string& name) const {
+  if (!has_escapes) return raw == name;
+  std::string key;
+  append_unescaped(raw, key);
+  return key == name;
+}
+
+std::vector<std::string> JsonScanner::keys() const {
+  std::vector<std::string> names;
+  for (const Key& key : outermost_keys_) append_unescaped(key.raw, names.emplace_back());
+  return names;
+}
+
+void JsonScanner::scan() {
+  Next next = Next::kValue;
+  while (next != Next::kAfterValue || !open_.empty()) {
+    skip_blanks();
+    switch (next) {
+      case Next::kValue:
+        next = scan_value();
+        break;
+      case Next::kKey:
+        next = scan_key();
+        break;
+      case Next::kAfterValue:
+        next = after_value();
+        break;
+    }
+  }
+  skip_blanks();
+  if (position_ != text_.size()) fail("more text after the end of the value");
+  // As in tables: where the object around the field is null, so is the field.
+  if (at_path_.count == 0 && outer_is_null_) at_path_ = {1, Type::kNull};
+  if (at_path_.count == 1 && num_outer_ >= path_.size()) ++at_path_.count;
+}
+
+void JsonScanner::skip_blanks() {
+  while (peek() == ' ' || peek() == '\t' || peek() == '\r' || peek() == '\n') ++position_;
+}
+
+JsonScanner::Next JsonScanner::scan_value() {
+  switch (peek()) {
+    case '{':
+      return open(Type::kObject);
+    case '[':
+      return open(Type::kArray);
+    case '"':
+      note(Type::kString, scan_string());
+      return Next::kAfterValue;
+    case 't':
+      scan_word("true");
+      note(Type::kBoolean);
+      return Next::kAfterValue;
+    case 'f':
+      scan_word("false");
+      note(Type::kBoolean);
+      return Next::kAfterValue;
+    case 'n':
+      scan_word("null");
+      note(Type::kNull);
+      return Next::kAfterValue;
+    case 'N':
+      scan_word("NaN");
+      note(Type::kNumber);
+      return Next::kAfterValue;
+    default:
+      scan_number();
+      note(Type::kNumber);
+      return Next::kAfterValue;
+  }
+}
+
+JsonScanner::Next JsonScanner::open(Type type) {
+  note(type);
+  const char bracket = type == Type::kObject ? '{' : '[';
+  if (open_.size() < keys_.size()) keys_[open_.size()] = Key{};
+  open_ += bracket;
+  ++position_;
+  skip_blanks();
+  if (peek() == (type == Type::kObject ? '}' : ']')) {
+    ++position_;
+    open_.pop_back();
+    return Next::kAfterValue;
+  }
+  return type == Type::kObject ? Next::kKey : Next::kValue;
+}
+
+JsonScanner::Next JsonScanner::scan_key() {
+  if (peek() != '"') fail("a key in quotes is expected");
+  const String key = scan_string();
+  const size_t depth = open_.size();
+  if (depth <= keys_.size()) keys_[depth - 1] = {key.raw, key.has_escapes};
+  constexpr size_t kMostKeys = 50;
+  if (depth == 1 && outermost_keys_.size() < kMostKeys) outermost_keys_.push_back(keys_[0]);
+  skip_blanks();
+  if (peek() != ':') fail("a colon is expected after the key");
+  ++position_;
+  return Next::kValue;
+}
+
+JsonScanner::Next JsonScanner::after_value() {
+  const bool in_object = open_.back() == '{';
+  const char c = peek();
+  if (c == ',') {
+    ++position_;
+    return in_object ? Next::kKey : Next::kValue;
+  }
+  if (c != (in_object ? '}' : ']'))
+    fail(in_object ? "a comma or } is expected" : "a comma or ] is expected");
+  ++position_;
+  open_.pop_back();
+  return Next::kAfterValue;
+}
+
+JsonScanner::String JsonScanner::scan_string() {
+  const size_t begin = ++position_;
+  bool has_escapes = false;
+  for (;;) {
+    position_ += plain_bytes(text_.substr(position_));
+    if (position_ == text_.size()) fail("the string does not end");
+    const char c = text_[position_];
+    if (c == '"') break;
+    if (c != '\\') fail("a control character in a string, where it must be escaped");
+    has_escapes = true;
+    scan_escape();
+  }
+  return {text_.substr(begin, position_++ - begin), has_escapes};
+}
+
+void JsonScanner::scan_escape() {
+  const size_t begin = position_++;
+  const char kind = peek();
+  if (kind == '\0' || std::string_view("\"\\/bfnrtu").find(kind) == std::string_view::npos) {
+    position_ = begin;
+    fail("an escape that JSON does not have");
+  }
+  ++position_;
+  if (kind != 'u') return;
+  const char32_t first = scan_hex4();
+  if (is_high_surrogate(first) && text_.substr(position_).starts_with("\\u")) {
+    position_ += 2;
+    if (is_low_surrogate(scan_hex4())) return;
+  } else if (!is_high_surrogate(first) && !is_low_surrogate(first)) {
+    return;
+  }
+  position_ = begin;
+  fail("half of a surrogate pair, which is no character");
+}
+
+unsigned JsonScanner::scan_hex4() {
+  unsigned value = 0;
+  for (int i = 0; i < 4; ++i, ++position_) {
+    const unsigned digit = hex_value(peek());
+    if (digit > 15) fail("four hexadecimal digits are expected after \\u");
+    value = 16 * value + digit;
+  }
+  return value;
+}
+
+void JsonScanner::scan_number() {
+  if (peek() == '-') ++position_;
+  if (peek() == 'I') return scan_word("Infinity");
+  if (!is_digit(peek())) fail("no JSON value");
+  if (peek() == '0') {
+    ++position_;
+  } else {
+    scan_digits();
+  }
+  if (peek() == '.') {
+    ++position_;
+    scan_digits();
+  }
+  if (peek() == 'e' || peek() == 'E') {
+    ++position_;
+    if (peek() == '+' || peek() == '-') ++position_;
+    scan_digits();
+  }
+}
+
+void JsonScanner::scan_digits() {
+  if (!is_digit(peek())) fail("a digit is expected");
+  while (is_digit(peek())) ++position_;
+}
+
+void JsonScanner::scan_word(std::string_view word) {
+  if (!text_.substr(position_).starts_with(word)) fail("no JSON value");
+  position_ += word.size();
+}
+
+void JsonScanner::note(Type type, const String& string) {
+  const size_t depth = open_.size();
+  if (depth == 0) type_ = type;
+  const auto found = [&](Found& match) {
+    ++match.count;
+    match.type = type;
+    match.raw = string.raw;
+    match.has_escapes = string.has_escapes;
+  };
+  // An array has no key: open() has left an empty one, so what lies in it needs the brackets.
+  if (depth == 1 && open_[0] == '{' && keys_[0] == field_) found(at_field_);
+  if (depth == 0 || depth > path_.size() || open_.find('[') != std::string::npos) return;
+  const auto end = keys_.begin() + static_cast<ptrdiff_t>(depth);
+  if (!std::equal(keys_.begin(), end, path_.begin())) return;
+  if (depth == path_.size()) return found(at_path_);
+  ++num_outer_;
+  outer_is_null_ = outer_is_null_ || type == Type::kNull;
+}
+
 namespace {
 
 using Type = JsonScanner::Type;

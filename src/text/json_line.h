@@ -7,11 +7,98 @@
 // version of simdjson in the process calls its functions and crashes.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lmtrain {
+
+// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else. The
+// NaN, Infinity and -Infinity of Python's json are numbers, which no reader of text looks at. An
+// escape of half a surrogate pair is an error, since it is no character. json_line.h and content.h
+// use it. It does not check that the text is UTF-8.
+
+// Says at which byte a text stops being JSON, and why.
+struct JsonSyntaxError {
+  size_t offset = 0;
+  const char* what = "";
+};
+
+class JsonScanner {
+ public:
+  enum class Type : uint8_t { kNone, kNull, kBoolean, kNumber, kString, kArray, kObject };
+  // Says what was found at a path: how often it occurs, and the value that occurs last.
+  struct Found {
+    int count = 0;
+    Type type = Type::kNone;
+    std::string_view raw{};  // bytes of a string between its quotes, escapes included
+    bool has_escapes = false;
+  };
+
+  // `path` holds the keys of nested objects, one or more. `field` is a key of the outermost object:
+  // path[0], or the whole name of a path with dots in it. Text, field and path must outlive the
+  // scanner.
+  JsonScanner(std::string_view text, const std::string& field, const std::vector<std::string>& path)
+      : text_(text), field_(field), path_(path), keys_(path.size(), Key{}) {}
+
+  // Reads the text; call it once. Throws JsonSyntaxError; what was found before it stays.
+  void scan();
+
+  const Found& field() const { return at_field_; }  // at the key `field` of the outermost object
+  // At `path`, through objects alone. Where an object around it is there twice, the count is 2, as
+  // either could be meant. Where such an object is null, so is what is found.
+  const Found& path() const { return at_path_; }
+  Type type() const { return type_; }  // type of the whole text
+  // Returns the first fifty keys of the outermost object, escapes resolved.
+  std::vector<std::string> keys() const;
+
+ private:
+  struct Key {
+    std::string_view raw{};
+    bool has_escapes = false;
+    bool operator==(const std::string& name) const;
+  };
+  struct String {
+    std::string_view raw;
+    bool has_escapes;
+  };
+  enum class Next : uint8_t { kValue, kKey, kAfterValue };
+
+  [[noreturn]] void fail(const char* what) const { throw JsonSyntaxError{position_, what}; }
+  // Returns the next byte, or 0 at the end, since a NUL in the text is never right either.
+  char peek() const { return position_ < text_.size() ? text_[position_] : '\0'; }
+  void skip_blanks();
+  Next scan_value();
+  Next scan_key();
+  Next open(Type type);
+  Next after_value();
+  String scan_string();
+  void scan_escape();
+  unsigned scan_hex4();
+  void scan_number();
+  void scan_digits();
+  void scan_word(std::string_view word);
+  void note(Type type, const String& string = {});
+
+  std::string_view text_;
+  const std::string& field_;
+  const std::vector<std::string>& path_;
+  size_t position_ = 0;
+  std::string open_;       // '{' or '[' for each container, outermost first
+  std::vector<Key> keys_;  // last key in each of the outermost containers
+  std::vector<Key> outermost_keys_;
+  Type type_ = Type::kNone;
+  Found at_field_;
+  Found at_path_;
+  size_t num_outer_ = 0;        // values at the beginnings of the path
+  bool outer_is_null_ = false;  // one of these is null
+};
+
+// Appends the string whose bytes between its quotes are `raw`, escapes resolved. Requires that
+// scan() has accepted it.
+void append_unescaped(std::string_view raw, std::string& out);
 
 struct JsonText {
   enum class Kind { kText, kNull, kProblem };

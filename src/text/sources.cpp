@@ -1,22 +1,113 @@
 #include "text/sources.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "base/absolute_path.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "text/dataset_folder.h"
 #include "text/glob.h"
-#include "text/source_claims.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Reports files that more than one entry of data.train, or more than one named set of data.eval,
+// names. Each belongs to the first of them, so an entry may end with fewer files than it names, or
+// with none.
+
+// Counts the files that one entry of the list names.
+struct SourceClaims {
+  size_t files = 0;                  // files that the entry names
+  std::map<size_t, size_t> claimed;  // how many of them belong to an earlier entry, by its index
+};
+
+// Returns the JSON pointer of an entry: "/data/train/0", or, in a named set, "/data/eval/NAME/0".
+std::string entry_pointer(const std::string& pointer, const std::vector<DataSourceConfig>& sources,
+                          size_t index) {
+  const std::string& set = sources[index].set;
+  if (set.empty()) return str(pointer, "/", index);
+  const auto before = sources.begin() + static_cast<std::ptrdiff_t>(index);
+  const auto number = std::count_if(
+      sources.begin(), before, [&](const DataSourceConfig& source) { return source.set == set; });
+  return str(pointer, "/", set, "/", number);
+}
+
+// Throws Error(kConfig) for an entry whose files all belong to earlier ones; an entry that names no
+// file is no error. Logs a warning where files of an entry belong to an earlier one of a lower
+// weight, and a note where that has a higher one. `claims` has one element per entry of `sources`;
+// `pointer` is the JSON pointer of the list.
+void report_claims(const std::vector<DataSourceConfig>& sources,
+                   const std::vector<SourceClaims>& claims, const std::string& pointer) {
+  const auto entry = [&](size_t index) {
+    return str(pointer, "/", index, " (\"", sources[index].path, "\", weight ",
+               sources[index].weight, ")");
+  };
+  for (size_t i = 0; i < claims.size(); ++i) {
+    size_t lost = 0;
+    std::vector<std::string> owners;
+    for (const auto& [owner, files] : claims[i].claimed) {
+      lost += files;
+      owners.push_back(entry(owner));
+    }
+    if (lost > 0 && lost == claims[i].files) {
+      throw Error(ErrorKind::kConfig,
+                  str(entry(i), " has no file of its own: ",
+                      lost == 1 ? "its file belongs" : "all its files belong", " to ",
+                      join(owners, " and "),
+                      ", since a file belongs to the first entry that names it; name what is "
+                      "special first, or remove the entry"));
+    }
+    for (const auto& [owner, files] : claims[i].claimed) {
+      if (sources[owner].weight == sources[i].weight) continue;
+      const std::string what = str(files, " of the ", claims[i].files, " files of ", entry(i),
+                                   " belong to ", entry(owner), ", which names them first");
+      if (sources[owner].weight < sources[i].weight) {
+        log_warning(str(what, "; name what is special first"));
+      } else {
+        log_note(what);
+      }
+    }
+  }
+}
+
+// Does the same for named sets, whose weights count nothing: throws Error(kConfig) for a set
+// without a file of its own, and logs a warning for each entry with files that belong to another
+// set.
+void report_set_claims(const std::vector<DataSourceConfig>& sources,
+                       const std::vector<SourceClaims>& claims, const std::string& pointer) {
+  std::map<std::string, size_t> own;  // files of each set
+  for (size_t i = 0; i < claims.size(); ++i) {
+    size_t lost = 0;
+    for (const auto& [owner, files] : claims[i].claimed) lost += files;
+    own[sources[i].set] += claims[i].files - lost;
+  }
+  for (const auto& [set, files] : own) {
+    if (files > 0) continue;
+    throw Error(ErrorKind::kConfig,
+                str(pointer, "/", set,
+                    " has no file of its own: all its files belong to sets before it, since a file "
+                    "belongs to the first set that names it; name what is special first, or remove "
+                    "the set"));
+  }
+  for (size_t i = 0; i < claims.size(); ++i) {
+    for (const auto& [owner, files] : claims[i].claimed) {
+      if (sources[owner].set == sources[i].set) continue;
+      log_warning(str(files, " of the ", claims[i].files, " files of ",
+                      entry_pointer(pointer, sources, i), " (\"", sources[i].path,
+                      "\") belong to the set ", sources[owner].set, ", which names them first"));
+    }
+  }
+}
 
 std::string explain_missing(const std::string& path) {
   const FileKind kind = examine(path).kind;

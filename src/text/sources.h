@@ -19,12 +19,12 @@ inline constexpr const char* kTrainPointer = "/data/train";
 
 // Returns the files of all entries. Neither ${VAR} nor ~ is special. `pointer` is the JSON pointer
 // of the list, or empty for paths typed on the command line. A file that two entries name is taken
-// once, as the first one's; for data.train, and between named sets, this is reported
-// (source_claims.h). Hidden files are taken only if the pattern spells the dot. In folders and
-// patterns that belong to a data set only the documents that fit `role` are taken
-// (dataset_folder.h), which depends on `format`. Throws Error(kUsage) naming a pattern that matches
-// nothing or a path that does not exist, what documents_of() and the functions of source_claims.h
-// throw, and Error(kIo).
+// once, as the first one's; for data.train, and between named sets, a warning says so. Hidden files
+// are taken only if the pattern spells the dot. In folders and patterns that belong to a data set
+// only the documents that fit `role` are taken (dataset_folder.h), which depends on `format`.
+// Throws Error(kUsage) naming a pattern that matches nothing or a path that does not exist,
+// Error(kConfig) for an entry or a set whose files all belong to earlier ones, what documents_of()
+// throws, and Error(kIo).
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer = kTrainPointer,
                                           DataFormat format = DataFormat::kAuto,

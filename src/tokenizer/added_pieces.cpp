@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "tokenizer/settings_file.h"
 
 namespace lmtrain {

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "tokenizer/added_pieces.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/model_proto.h"

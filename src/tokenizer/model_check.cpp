@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "formats/quote.h"
 
 namespace lmtrain {
 namespace {

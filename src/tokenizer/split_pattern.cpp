@@ -2,7 +2,6 @@
 // pcre2pattern(3).
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "tokenizer/split_regex.h"
 #include "tokenizer/unicode_additions.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quote.h"
 
 namespace lmtrain {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "formats/strict_json.h"
 #include "tokenizer/json_place.h"
 #include "tokenizer/tokenizer_json_model.h"

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "formats/quote.h"
 #include "tokenizer/byte_level_tokenizer.h"
 #include "tokenizer/settings_file.h"
 #include "tokenizer/tokenizer_model.h"

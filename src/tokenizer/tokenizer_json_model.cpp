@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "formats/quote.h"
 #include "tokenizer/byte_alphabet.h"
 
 namespace lmtrain {

@@ -104,9 +104,15 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
 }
 
 void require_shape(const ModelConfig& model) {
-  const bool fits = model.hidden_size % model.num_attention_heads == 0 &&
-                    model.num_attention_heads % model.num_key_value_heads == 0;
-  if (fits) return;
+  const bool divides = model.hidden_size % model.num_attention_heads == 0 &&
+                       model.num_attention_heads % model.num_key_value_heads == 0;
+  const int64_t head = divides ? model.resolved_head_dim() : 2;
+  if (divides && head > 0 && head % 2 == 0) return;
+  if (divides) {
+    throw Error(ErrorKind::kConfig,
+                str("/model: model.size with the parts that are given makes heads of width ", head,
+                    "; allowed: an even number; give model.head_dim or num_attention_heads"));
+  }
   throw Error(ErrorKind::kConfig,
               str("/model: model.size with the parts that are given makes hidden_size ",
                   model.hidden_size, ", num_attention_heads ", model.num_attention_heads,

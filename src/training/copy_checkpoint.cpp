@@ -6,7 +6,7 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/replace_folder.h"
+#include "base/publish.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/manifest.h"

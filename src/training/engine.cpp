@@ -24,7 +24,7 @@ Parameters make_parameters(const Config& config, const Precision& precision,
 Engine::Engine(const Config& config)
     : Engine(config, precision_of(config), device_of(config), Parts{}) {}
 
-Engine::Engine(const Config& config, const ParameterFilter& updates,
+Engine::Engine(const Config& config, const BatchShare& share, const ParameterFilter& updates,
                const std::optional<std::vector<ElementRange>>& held)
     : Engine(config, precision_of(config), device_of(config),
              {.make_optimizer =
@@ -32,7 +32,8 @@ Engine::Engine(const Config& config, const ParameterFilter& updates,
                     return lmtrain::make_optimizer(config.optimizer, parameters, updates);
                   },
               .recorder = {},
-              .held = held}) {}
+              .held = held,
+              .share = share}) {}
 
 Engine::Engine(const Config& config, const Precision& precision, const at::Device& device,
                Parts parts)
@@ -40,7 +41,7 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
       parameters_(make_parameters(config_, precision, device, parts.held.has_value())),
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
-             config_.loss.z_loss, precision.fp8),
+             config_.loss.z_loss, precision.fp8, static_cast<uint64_t>(config_.seed)),
       precision_(precision),
       evaluation_precision_(parts.evaluation.value_or(evaluation_precision(precision, device))),
       optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
@@ -48,6 +49,8 @@ Engine::Engine(const Config& config, const Precision& precision, const at::Devic
       gradient_(parts.held ? releasable_zeros(parameters_.master().numel(), at::kFloat)
                            : at::zeros_like(parameters_.master())),
       held_(parts.held) {
+  if (config_.parallel.sum == ParallelSum::kExact)
+    parts_.emplace(config_.parallel.parts, parts.share);
   if (config_.compile != CompileMode::kGraph) return;
   if (!parts.recorder) parts.recorder = graph_recorder(model_.device());
   graphs_ = std::make_unique<StepGraphs>(std::move(parts.recorder), model_, *optimizer_, gradient_);
@@ -71,16 +74,30 @@ void Engine::reset_optimizer() {
 }
 
 double Engine::forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale,
-                                bool use_graphs, const ElementsFinished& finished) {
+                                bool use_graphs) {
   return accumulate_batch(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
-                          use_graphs ? graphs_.get() : nullptr, finished);
+                          use_graphs ? graphs_.get() : nullptr);
 }
 
-std::vector<double> Engine::forward_backward(StepParts& parts, const Batch& batch,
-                                             int64_t micro_rows, double loss_scale,
-                                             const ElementsFinished& finished) {
-  return parts.accumulate(model_, batch, micro_rows * batch.length, gradient_, loss_scale,
-                          graphs_.get(), finished);
+std::vector<double> Engine::forward_backward(const Batch& batch, int64_t micro_rows,
+                                             double loss_scale, GradientReducer& reducer) {
+  reducer.begin_step();
+  const auto ready = [&](int64_t first, int64_t size) { reducer.gradient_ready({first, size}); };
+  if (held_) {
+    return accumulate_by_pieces(
+        model_, batch, parts_ ? parts_->rows_of_share(batch) : std::vector{RowRange{0, batch.rows}},
+        micro_rows, gradient_, loss_scale, ready);
+  }
+  // A captured graph does not tell what it has finished.
+  const ElementsFinished finished =
+      reducer.overlaps() && !graphs_ ? ElementsFinished(ready) : ElementsFinished();
+  const int64_t micro_tokens = micro_rows * batch.length;
+  if (parts_) {
+    return parts_->accumulate(model_, batch, micro_tokens, gradient_, loss_scale, graphs_.get(),
+                              finished);
+  }
+  return {accumulate_batch(model_, batch, micro_tokens, gradient_, loss_scale, graphs_.get(),
+                           finished)};
 }
 
 double Engine::grad_norm() const { return gradient_norm(gradient_, layout()); }

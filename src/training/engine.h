@@ -15,6 +15,7 @@
 #include "device/captured_graph.h"
 #include "device/device.h"
 #include "device/spin_control.h"
+#include "distributed/gradient_reducer.h"
 #include "distributed/ranges.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
@@ -31,15 +32,17 @@ class Engine {
     std::unique_ptr<GraphRecorder> recorder{};
     std::optional<Precision> evaluation{};  // else evaluation_precision()
     std::optional<std::vector<ElementRange>> held{};
+    BatchShare share{};
   };
 
   // `config` is resolved (training/resolve.h). Weights and the optimizer's state are zero until
   // they are initialised or loaded. All constructors throw the errors of make_optimizer.
   explicit Engine(const Config& config);
-  // Updates, in update(), only the tensors for which `updates` returns true. With `held` weights
-  // and gradient lie in memory that can be released (device/releasable_memory.h), and clip() reads
-  // and writes these elements of the gradient alone. That is for CPUs, without graphs.
-  Engine(const Config& config, const ParameterFilter& updates,
+  // Makes the steps of one process of a run, which computes `share`. update() updates only the
+  // tensors for which `updates` returns true. With `held` weights and gradient lie in memory that
+  // can be released (device/releasable_memory.h), and clip() reads and writes only these elements
+  // of the gradient. That is for CPUs, without graphs.
+  Engine(const Config& config, const BatchShare& share, const ParameterFilter& updates,
          const std::optional<std::vector<ElementRange>>& held = std::nullopt);
   // Computes in this precision on this device, whatever the config says.
   Engine(const Config& config, const Precision& precision, const at::Device& device, Parts parts);
@@ -55,19 +58,20 @@ class Engine {
   void reset_optimizer();
 
   // Overwrites gradient() with the gradient of the mean loss over the batch's targets and returns
-  // that loss, in nats a target. Where `batch` holds a share of a batch, both are that share's part
-  // of the whole batch's sums. `micro_rows` rows go through the model at once, at least 1. Inside
+  // that loss, in nats a target. `micro_rows` rows go through the model at once, at least 1. Inside
   // the model both are multiplied by `loss_scale`, a power of two; the results are divided by it
   // again. `use_graphs` false computes the same bits without the captured graphs. An error of
   // libtorch that says that memory ran out passes through as it is.
-  // `finished` is told which elements of gradient() have their final value (training/step.h).
   double forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale = 1,
-                          bool use_graphs = true, const ElementsFinished& finished = {});
-  // Does the same part by part (StepParts::accumulate): gradient() becomes the sum over the parts
-  // of the share, and the losses of these parts are returned.
-  std::vector<double> forward_backward(StepParts& parts, const Batch& batch, int64_t micro_rows,
-                                       double loss_scale = 1,
-                                       const ElementsFinished& finished = {});
+                          bool use_graphs = true);
+  // Does the same for the rows of one process of a run: `batch` holds its share of the batch, and
+  // may hold no rows. Begins a step of `reducer` and hands the gradient over to it; the caller must
+  // call finish(). Returns the share's parts of the batch's loss: one number, or with an exact
+  // parallel.sum one number for each part (training/step_parts.h).
+  std::vector<double> forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale,
+                                       GradientReducer& reducer);
+  // Returns how many losses that function returns.
+  size_t num_losses() const { return parts_ ? parts_->parts_of_share() : 1; }
   // Returns the L2 norm of gradient() over all parameters; not finite where the gradient is not.
   double grad_norm() const;
   // Clips as `clip` of the config says: by value in gradient() itself, by norm through the factor
@@ -102,6 +106,7 @@ class Engine {
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
   std::optional<std::vector<ElementRange>> held_;
+  std::optional<StepParts> parts_;  // set when parallel.sum is exact
   std::unique_ptr<StepGraphs> graphs_;
   SpinControl spin_control_;
 };

@@ -14,9 +14,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/log_rank.h"
-#include "base/processors.h"
-#include "base/random_id.h"
+#include "base/machine.h"
+#include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/branch.h"
@@ -36,7 +35,7 @@
 #include "eval/eval_share.h"
 #include "prepare/given_tokenizer.h"
 #include "runlog/data_files.h"
-#include "runlog/recorder.h"
+#include "runlog/run_log.h"
 #include "training/choices.h"
 #include "training/copy_checkpoint.h"
 #include "training/length_picture.h"
@@ -129,8 +128,7 @@ void follow_attempt(const AttemptOrder& order, const Config& run_config, const P
   if (order.is_trial) trial = config.restart.tokens;
   try {
     Trainer trainer(config, data, RunFolder(*config.run_dir), order.checkpoint, trial, processes);
-    trainer.last_step = order.last_step;
-    trainer.run();
+    trainer.run({.last_step = order.last_step});
   } catch (const Error& error) {
     // Every process has diverged; the first one decides what becomes of the run.
     if (error.kind() != ErrorKind::kNumeric) throw;
@@ -447,7 +445,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
     warn_of_changes(origin.config, config, training);
     nlohmann::ordered_json fields = start_fields(config);
     fields["changed"] = changes_json(changes);
-    RunLog(run, training.trainer()->state(), /*tensorboard=*/false)
+    LogFiles(run, training.trainer()->state(), /*tensorboard=*/false)
         .event("start", training.trainer()->state(),
                str("branch of ", from.checkpoint(step).string()), fields);
     return train(training, json);

@@ -19,7 +19,7 @@ namespace {
 // of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
 // matrices, of which one is that output and one is computed again, unless they are kept in fp8.
 // With QK-norm also Q, K, V before it.
-int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
+int64_t saved_by_layer(const ModelConfig& model, int64_t max_length, const Precision& precision,
                        const at::Device& device) {
   const int64_t d = model.hidden_size;
   const int64_t f = model.intermediate_size;
@@ -31,7 +31,11 @@ int64_t saved_by_layer(const ModelConfig& model, const Precision& precision,
   const int64_t kv = repeats && own_kv < q ? q + own_kv : own_kv;
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const int64_t before_norm = model.has_qk_norm() ? q + 2 * own_kv : 0;
-  const int64_t kept = element * (2 * d + before_norm + (q + 2 * kv) + q + 2 * f);
+  // Dropout needs rotated queries and keys, keys and values once for each query head, and matrices:
+  // scores, their softmax, and what is left of it.
+  const int64_t for_dropout =
+      model.dropout > 0 ? 4 * q + 3 * model.num_attention_heads * max_length : 0;
+  const int64_t kept = element * (2 * d + before_norm + (q + 2 * kv) + q + 2 * f + for_dropout);
   return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
 }
 
@@ -161,7 +165,8 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   } else {
     plan.optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
   }
-  const int64_t of_layer = saved_by_layer(model, precision, device_of(config));
+  const int64_t of_layer =
+      saved_by_layer(model, config.sequence.max_length, precision, device_of(config));
   const int64_t input = element * model.hidden_size;
   // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
   const int64_t layers = model.activation_checkpointing ? model.num_hidden_layers * input + of_layer

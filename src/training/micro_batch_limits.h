@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "batching/batch.h"
-#include "batching/micro_batch.h"
 #include "config/config.h"
 #include "distributed/processes.h"
 #include "model/llama.h"

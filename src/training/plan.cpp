@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schedule/cadence.h"
+#include "schedule/due.h"
 #include "schedule/lr_schedule.h"
-#include "schedule/save_schedule.h"
+#include "schedule/run_clock.h"
 #include "training/micro_batch_limits.h"
 #include "training/resolve.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/processors.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "device/captured_graph.h"
 #include "device/device_memory.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/elapsed.h"
 #include "base/error.h"
@@ -13,11 +14,10 @@
 #include "checkpoint/retention.h"
 #include "device/failure.h"
 #include "distributed/orders.h"
-#include "formats/json_lines.h"
-#include "formats/json_number.h"
 #include "formats/manifest.h"
+#include "formats/strict_json.h"
 #include "runlog/data_files.h"
-#include "runlog/recorder.h"
+#include "runlog/run_log.h"
 #include "training/copy_checkpoint.h"
 #include "training/preflight.h"
 
@@ -113,11 +113,7 @@ RunOutcome RestartableRun::run() {
 }
 
 void RestartableRun::note_changes(nlohmann::ordered_json changes) {
-  if (trainer_ && !next_trial_) {
-    trainer_->changed_settings = std::move(changes);
-  } else {
-    changed_settings_ = std::move(changes);
-  }
+  changed_settings_ = std::move(changes);
 }
 
 // Writes the failure that the run's own Trainer did not write, as no Trainer or a trial's was at
@@ -127,7 +123,7 @@ void RestartableRun::report_failure(const std::exception& error) {
   try {
     const TrainingState reached = newest_state(run_);
     if (!trainer_ || next_trial_)
-      RunLog(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
+      LogFiles(run_, reached, /*tensorboard=*/false).event("end", reached, failure.message);
     failed_status_ = write_failed_status(run_, reached, failure);
   } catch (const Error& second) {
     log_warning(second.what());
@@ -294,7 +290,7 @@ void RestartableRun::prepare_trainer() {
 std::optional<RunOutcome> RestartableRun::run_trial() {
   const TrainingState none;
   const bool first = !is_there(run_.events());
-  RunLog log(run_, none, /*tensorboard=*/false);
+  LogFiles log(run_, none, /*tensorboard=*/false);
   TrialResult result = *next_trial_;
   result.fingerprint = data_.fingerprint;
   const RunFolder folder = trial_folder(run_, result.seed);
@@ -302,7 +298,8 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   lmtrain::create_directories(folder.path());
   if (!announced_) {
     nlohmann::ordered_json fields = start_fields(config_);
-    if (!changed_settings_.empty()) fields["changed"] = changed_settings_;
+    const auto changes = std::exchange(changed_settings_, nlohmann::ordered_json::array());
+    if (!changes.empty()) fields["changed"] = changes;
     log.event(first ? "start" : "resume", none, str("trial of seed ", result.seed), fields);
     announced_ = true;
   }
@@ -343,7 +340,8 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
 
 std::optional<RunOutcome> RestartableRun::run_to_the_end() {
   try {
-    return trainer_->run();
+    return trainer_->run(
+        {.changed_settings = std::exchange(changed_settings_, nlohmann::ordered_json::array())});
   } catch (const Error& error) {
     const bool again = error.kind() == ErrorKind::kNumeric && config_.restart.on_divergence;
     if (!again) {

@@ -48,7 +48,7 @@ class RestartableRun {
   std::vector<std::string> warnings() const {
     return trainer_ ? trainer_->warnings() : std::vector<std::string>();
   }
-  // Sets the list of settings that this process has changed (Trainer::changed_settings). The event
+  // Sets the list of settings that this process has changed (TrainingOptions). The event
   // `resume` names them.
   void note_changes(nlohmann::ordered_json changes);
   // Trains as Trainer::run() does, over all attempts. Throws the errors of Trainer, and:
@@ -99,6 +99,7 @@ class RestartableRun {
   std::unique_ptr<Trainer> trainer_;       // the next trainer; null: every attempt has failed
   std::string given_up_;                   // why every attempt has failed; else empty
   bool announced_ = false;                 // this process has written a start or resume event
+  // The changes that note_changes() named, until an event has them.
   nlohmann::ordered_json changed_settings_ = nlohmann::ordered_json::array();
   std::string failed_status_;
 };

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "device/failure.h"
@@ -28,6 +29,21 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
   return segments;
 }
 
+// A number for each of some rows, which depends on the batch and on the row's place in the whole
+// batch; none without dropout.
+std::vector<int64_t> dropout_keys_of(const Llama& model, const Batch& batch, int64_t first_row,
+                                     int64_t rows) {
+  if (model.dropout() == 0) return {};
+  const uint64_t of_batch =
+      random_bits(model.dropout_seed(), RandomStream::kDropout, static_cast<uint64_t>(batch.index));
+  std::vector<int64_t> keys(static_cast<size_t>(rows));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto row = static_cast<uint64_t>(batch.first_row + first_row) + i;
+    keys[i] = static_cast<int64_t>(hash_combine(of_batch, row));
+  }
+  return keys;
+}
+
 // Calls f with each micro-batch of some rows, and whether it is the first and the last.
 template <class F>
 void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange& own,
@@ -39,7 +55,8 @@ void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange
     const int64_t rows = std::min(micro_rows, own.end - row);
     f(micro_batch(rows_of(batch.inputs, row, rows, batch.length, model.device()),
                   rows_of(batch.targets, row, rows, batch.length, model.device()), scale,
-                  segments_of(batch, row, rows), model.device()),
+                  segments_of(batch, row, rows), model.device(),
+                  dropout_keys_of(model, batch, row, rows)),
       row == own.first, row + rows == own.end);
   }
 }
@@ -107,7 +124,8 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
 
 std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                                          const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale) {
+                                         const at::Tensor& grad, double loss_scale,
+                                         const ElementsFinished& finished) {
   std::vector<std::vector<MicroBatch>> micros(parts.size());
   try {
     for (size_t part = 0; part < parts.size(); ++part) {
@@ -117,11 +135,12 @@ std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                            });
     }
   } catch (...) {  // the other processes wait for this one's part in bringing the pieces
-    model.loss_and_gradient_by_pieces({{}}, grad, 1);
+    model.loss_and_gradient_by_pieces({{}}, grad, 1, finished);
     throw;
   }
   std::vector<double> losses;
-  for (const auto& part : model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale)) {
+  for (const auto& part :
+       model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale, finished)) {
     double loss = 0;
     for (const at::Tensor& one : part) loss += one.item<double>();
     losses.push_back(loss / loss_scale);

@@ -31,11 +31,12 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, i
                        const ElementsFinished& finished = {});
 
 // Computes the loss and gradient of several ranges of rows in one pass over the pieces of the
-// weights (Llama::loss_and_gradient_by_pieces), and returns the loss of each: what
-// accumulate_rows() computes for it. `grad` gets the sum over the ranges. `micro_rows` rows go
-// through a layer at once.
+// weights (Llama::loss_and_gradient_by_pieces). Returns the loss of each range, as
+// accumulate_rows() computes it. `grad` gets the sum over the ranges. `micro_rows` rows go through
+// a layer at once. `finished` is called for every piece and for the norms, also when this throws.
 std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                                          const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale);
+                                         const at::Tensor& grad, double loss_scale,
+                                         const ElementsFinished& finished);
 
 }  // namespace lmtrain

@@ -41,6 +41,7 @@ at::Tensor StepGraphs::loss_and_gradient(const MicroBatch& micro, bool first) {
   put(micro.scale, inputs.scale, device);
   put(micro.bounds, inputs.bounds, device);
   put(micro.positions, inputs.positions, device);
+  put(micro.dropout_keys, inputs.dropout_keys, device);
   // Copies of the tensors: they are what a graph reads, wherever it is kept.
   const Work work = [this, inputs, first] {
     loss_.copy_(model_.loss_and_gradient(inputs, grad_, first));

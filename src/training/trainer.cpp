@@ -1,5 +1,9 @@
 #include "training/trainer.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "base/activities.h"
 #include "base/elapsed.h"
 #include "base/error.h"
@@ -7,15 +11,20 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/retention.h"
 #include "checkpoint/share_state.h"
 #include "device/device_memory.h"
 #include "device/failure.h"
 #include "device/torch_headers.h"
+#include "eval/evaluate.h"
+#include "optim/guard.h"
 #include "training/micro_batch_limits.h"
 #include "training/preflight.h"
 #include "training/restore.h"
 
 namespace lmtrain {
+
+// ---- The run ----
 
 Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
                  std::optional<int64_t> checkpoint, std::optional<TrainingDuration> trial,
@@ -25,16 +34,18 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
       run_(run),
       checkpoint_(checkpoint),
       train_shard_(data_.train_shard, /*verify_tokens=*/false),
-      lines_(exchange_lines(processes, config_)),
-      shards_(processes, config_, lines_),
-      engine_(config_, shards_.owned(), shards_.held_gradient()),
-      started_(std::chrono::steady_clock::now()),
       processes_(processes),
-      step_sum_(processes_, config_.parallel, engine_, shards_, lines_),
-      agreement_(processes_, started_) {
+      shards_(processes_, config_),
+      engine_(config_, share(), shards_.owned(), shards_.held_gradient()),
+      started_(std::chrono::steady_clock::now()),
+      reducer_(make_gradient_reducer(processes_, config_.parallel, shards_, engine_.model(),
+                                     engine_.gradient())),
+      consensus_(processes_, started_) {
   if (data_.eval_shard) eval_shard_.emplace(*data_.eval_shard, /*verify_tokens=*/false);
   eval_sets_ = eval_sets_of(config_.data, data_);
-  if (shards_.divides_weights()) bring_weights_by_pieces();
+  if (shards_.divides_weights() && &engine_.evaluation_model() != &engine_.model())
+    evaluation_weights_ =
+        read_divided_weights(processes_, shards_, engine_.evaluation_model(), /*gradient=*/{});
   restore();
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
@@ -47,12 +58,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
     rules_.patience = config_.eval.early_stop->patience;
   }
   rules_.max_seconds = config_.train.max_time;
-  if (processes_.is_first()) {
-    recorder_ =
-        std::make_unique<RunRecorder>(config_, run_, eval_targets(), started_, processes_.count());
-  } else {
-    recorder_ = std::make_unique<SilentRecorder>();
-  }
+  log_.emplace(config_, run_, eval_targets(), started_, processes_.count(), processes_.rank());
   const Tokenizer tokenizer = Tokenizer::load(data_.tokenizer_model);
   texts_ = checkpoint_texts(config_, tokenizer);
   if (config_.log.samples && processes_.is_first()) samples_.emplace(config_, tokenizer);
@@ -60,18 +66,6 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
 }
 
 Trainer::~Trainer() = default;
-
-void Trainer::bring_weights_by_pieces() {
-  const auto read_by_pieces = [&](Llama& model, const at::Tensor& gradient) {
-    auto weights = std::make_unique<ShardedWeights>(processes_, shards_, engine_.layout(),
-                                                    model.parameters().working(), gradient);
-    model.read_by_pieces(*weights);
-    return weights;
-  };
-  weights_ = read_by_pieces(engine_.model(), engine_.gradient());
-  if (&engine_.evaluation_model() != &engine_.model())
-    evaluation_weights_ = read_by_pieces(engine_.evaluation_model(), {});
-}
 
 void Trainer::restore() {
   state_ = restore_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
@@ -83,20 +77,20 @@ void Trainer::restore() {
 }
 
 void Trainer::poll_planning() const {
-  if (recorder_) return;  // a run that goes back has steps to save
+  if (log_) return;  // a run that goes back has steps to save
   throw_if_stopped();
   const std::optional<double>& most = config_.train.max_time;
   if (processes_.is_first() && most && seconds_since(started_) >= *most) throw StopRequested{};
 }
 
 Due Trainer::due_since(const RunClock& before) const {
-  const bool at_last = last_step && state_.step >= *last_step;
+  const bool at_last = options_.last_step && state_.step >= *options_.last_step;
   return due_after(
       rules_, before,
       {.clock = clock(),
        .next_batch = state_.batch,
-       .seconds = agreement_.seconds(),
-       .signalled = at_last || agreement_.signal() != 0,
+       .seconds = consensus_.seconds(),
+       .signalled = at_last || consensus_.signal() != 0,
        .without_gain = state_.eval_step == state_.step ? state_.evaluations.without_gain : 0});
 }
 
@@ -105,7 +99,8 @@ std::optional<int64_t> Trainer::eval_targets() const {
   return evaluation_targets(*eval_shard_, *config_.eval.tokens, eval_sets_);
 }
 
-RunOutcome Trainer::run() {
+RunOutcome Trainer::run(TrainingOptions options) {
+  options_ = std::move(options);
   const bool trial = rules_.trial_end.has_value();
   Stop why = stop();
   if (ends_run(why) && !trial) {
@@ -120,23 +115,22 @@ RunOutcome Trainer::run() {
     const Failure failure = describe_failure(error);
     log_progress_done();
     if (saver_) saver_->wait_or_warn();
-    failed_status_ = recorder_->failed(state_, failure, changed_settings);
+    failed_status_ = log_->failed(state_, failure, options_.changed_settings);
     throw;
   }
-  const bool is_part = trial || last_step;
-  if (!is_part)
-    recorder_->summarize(state_, saved_ ? std::optional(saved_->step) : std::nullopt, why);
-  const RunEnd end = run_end(why, state_.eval_step == state_.step, agreement_.signal());
-  return {end.exit_code, recorder_->ended(state_, end, is_part)};
+  const bool is_part = trial || options_.last_step;
+  if (!is_part) log_->summarize(state_, saved_ ? std::optional(saved_->step) : std::nullopt, why);
+  const RunEnd end = run_end(why, state_.eval_step == state_.step, consensus_.signal());
+  return {end.exit_code, log_->ended(state_, end, is_part)};
 }
 
 std::optional<RunOutcome> Trainer::already_done(Stop why) {
-  const std::string status = recorder_->done_status(state_);
+  const std::string status = log_->done_status(state_);
   // The last evaluation is still to come, or, where the run was made shorter, was not due before.
   if (status.empty() && state_.eval_step != state_.step) return std::nullopt;
-  recorder_->note_finished(state_, why);
+  log_->note_finished(state_, why);
   run_.remove_unfinished();
-  return RunOutcome{0, recorder_->finished_before(state_, why, status, changed_settings)};
+  return RunOutcome{0, log_->finished_before(state_, why, status, options_.changed_settings)};
 }
 
 Stop Trainer::train() {
@@ -146,19 +140,19 @@ Stop Trainer::train() {
     lmtrain::create_directories(run_.checkpoints());
     if (resumed && stop() == Stop::kNone) make_room_for_checkpoint(config_, run_, state_);
   }
-  const std::string left_behind = resumed ? "" : recorder_->put_metrics_aside();
+  const std::string left_behind = resumed ? "" : log_->put_metrics_aside();
   begin_from_state();
   prepare_saves();
-  recorder_->started(state_, resumed, left_behind, changed_settings);
+  log_->started(state_, resumed, left_behind, options_.changed_settings);
   stall_watch_ = std::make_unique<StallWatch>(
       processes_.is_first() ? std::optional(run_.events()) : std::nullopt, config_.log.stall);
-  agreement_.refresh();
+  consensus_.refresh();
   if (stop() == Stop::kNone) fit_micro_batches();
   // A run without the time for a step leaves this to the process that goes on with it.
   const bool needs_evaluation = state_.step == 0 || state_.eval_pending;
   if (needs_evaluation && stop() != Stop::kMaxTime) evaluate_now();
 
-  recorder_->begin_lap();
+  log_->begin_lap();
   // Asked anew before each step: a signal may have come during the evaluation or the save.
   while (stop() == Stop::kNone) {
     stall_watch_->run_is_at(state_.step, state_.batch);
@@ -170,12 +164,12 @@ Stop Trainer::train() {
     const RunClock before = clock();
     const std::optional<AppliedStep> step = train_batch();
     const Due due = due_since(before);
-    if (step) recorder_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
+    if (step) log_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
     state_.kept = due.keep || (state_.kept && !step);
     if (due.evaluate) evaluate_now();
     if (due.save) save_checkpoint();
     if (saver_) saver_->poll();
-    recorder_->refresh_status(state_);
+    log_->refresh_status(state_);
   }
   log_progress_done();
   ending_ = true;
@@ -184,98 +178,28 @@ Stop Trainer::train() {
     evaluate_now();
     require_finite_end(config_, first_bad_weight(), state_.step, state_.loss);
   }
-  if (agreement_.signal() != 0) recorder_->signalled(state_, agreement_.signal());
+  if (consensus_.signal() != 0) log_->signalled(state_, consensus_.signal());
   save_checkpoint();
-  recorder_->begin_lap();
+  log_->begin_lap();
   if (saver_) saver_->wait();
-  recorder_->add_save();
+  log_->add_save();
   // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
-  if (has_all_steps(why) && agreement_.signal() == 0) evaluate_now();
+  if (has_all_steps(why) && consensus_.signal() == 0) evaluate_now();
   return why;
 }
 
-void Trainer::begin_from_state() {
-  recorder_->begin(state_);
-  loader_.reset();
-  loader_ = std::make_unique<Loader>(
-      *order_, state_.batch, config_.train.epochs ? order_->num_batches() : -1, step_sum_.share());
-}
-
-void Trainer::fit_micro_batches() {
-  const ReportReduction report = [this](const MicroBatchReduction& lowered) {
-    recorder_->reduced_micro_batch(state_, lowered);
-  };
-  if (shards_.divides_weights()) {
-    if (const auto available = available_memory(engine_.device())) {
-      fit_to_plan(
-          config_, order_->batch_lengths(),
-          *available / static_cast<uint64_t>(sharers_of_memory(engine_.device(), processes_)),
-          state_.micro, report, processes_.count());
-    }
-  } else {
-    fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
-               report, processes_);
-  }
-  share_limits(processes_, state_.micro);
-}
-
-double Trainer::forward_and_backward(const Batch& batch) {
-  for (;;) {
-    const MicroBatchLimits limits = state_.micro;
-    const std::vector<double> losses = compute_share(batch);
-    const Activity exchanging("exchanging with the other processes");
-    const News mine = state_.micro != limits ? News::kLimits : News::kNone;
-    const double loss = StepSum::loss_of(
-        agreement_.exchange(losses, step_sum_.is_spoiled() ? News::kSpoiledSum : mine));
-    const News news = agreement_.news();
-    if (news == News::kUnreadRows) save_and_end(/*error=*/nullptr);
-    if (news != News::kNone) share_limits(processes_, state_.micro);
-    step_sum_.sum_gradient();
-    agreement_.end_communication();
-    if (news != News::kSpoiledSum) return loss;
-  }
-}
-
-std::vector<double> Trainer::compute_share(const Batch& batch) {
-  const Activity computing("computing forward and backward");
-  for (;;) {
-    try {
-      return step_sum_.compute(batch, micro_rows(config_, state_.micro, batch.length),
-                               state_.loss_scale ? state_.loss_scale->scale : 1);
-    } catch (const std::exception& error) {
-      const Failure failure = describe_failure(error);
-      if (failure.kind != ErrorKind::kMemory) throw;
-      if (!keep_less())
-        recorder_->reduced_micro_batch(
-            state_, reduce_micro_rows(config_, state_.micro, batch.length, failure.cause,
-                                      processes_.count()));
-      reset_peak_memory(engine_.device());
-    }
-    if (step_sum_.is_spoiled()) return step_sum_.no_losses();
-  }
-}
-
-Batch Trainer::next_batch() {
-  const Activity waiting("waiting for data");
-  try {
-    return loader_->next();
-  } catch (const Error&) {
-    step_sum_.take_part_without_rows();
-    agreement_.exchange(step_sum_.no_losses(), News::kUnreadRows);
-    save_and_end(std::current_exception());
-  }
-}
+// ---- The step ----
 
 std::optional<AppliedStep> Trainer::train_batch() {
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  agreement_.begin_step(state_.elapsed);
+  consensus_.begin_step(state_.elapsed);
   const RunClock before = clock();
   // 1. Sample.
   const Batch batch = next_batch();
-  recorder_->add_wait(seconds_since(begin));
+  log_->add_wait(seconds_since(begin));
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);
-  if (after_backward) after_backward(batch, loss, engine_.gradient());
+  if (options_.after_backward) options_.after_backward(batch, loss, engine_.gradient());
   // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
   const double grad_norm = shards_.gradient_norm(engine_.gradient());
   ++state_.batch;
@@ -283,7 +207,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
       judge_step(config_.guard, state_.guard, state_.loss_scale ? &*state_.loss_scale : nullptr,
                  batch.length, loss, grad_norm);
   if (verdict.action != Verdict::Action::kApply) {
-    state_.elapsed = agreement_.end_step();
+    state_.elapsed = consensus_.end_step();
     const std::string tensor = shards_.first_of_all(
         first_bad_tensor(engine_.layout(), engine_.gradient(), shards_.owned()));
     refuse_step(describe_refused(batch, loss, grad_norm, tensor, data_.document_files), verdict);
@@ -296,9 +220,9 @@ std::optional<AppliedStep> Trainer::train_batch() {
                           before.after(1, static_cast<double>(batch.num_targets))};
   const Activity updating("updating the weights");
   engine_.update(update);
-  agreement_.communicate([&] { shards_.gather_working(engine_.parameters()); });
+  consensus_.communicate([&] { shards_.gather_working(engine_.parameters()); });
 
-  const double elapsed = agreement_.end_step();
+  const double elapsed = consensus_.end_step();
   const double seconds = elapsed - state_.elapsed;
   ++state_.step;
   state_.tokens += batch.num_targets;
@@ -307,7 +231,56 @@ std::optional<AppliedStep> Trainer::train_batch() {
   note_update(config_.guard, state_.guard, batch.length, loss, grad_norm);
   if (state_.loss_scale) state_.loss_scale->on_update();
   return AppliedStep{loss,    grad_norm,           lr, batch.length, batch.num_targets,
-                     seconds, agreement_.balance()};
+                     seconds, consensus_.balance()};
+}
+
+Batch Trainer::next_batch() {
+  const Activity waiting("waiting for data");
+  try {
+    return loader_->next();
+  } catch (const Error&) {
+    Batch no_rows;
+    no_rows.length = 1;
+    engine_.forward_backward(no_rows, /*micro_rows=*/1, /*loss_scale=*/1, *reducer_);
+    consensus_.exchange(no_losses(), StepStatus::kUnreadRows);
+    save_and_end(std::current_exception());
+  }
+}
+
+double Trainer::forward_and_backward(const Batch& batch) {
+  for (;;) {
+    const MicroBatchLimits limits = state_.micro;
+    const std::optional<std::vector<double>> losses = compute_share(batch);
+    const Activity exchanging("exchanging with the other processes");
+    const StepStatus mine = !losses                  ? StepStatus::kSpoiledSum
+                            : state_.micro != limits ? StepStatus::kLimits
+                                                     : StepStatus::kNone;
+    const std::vector<double> all = consensus_.exchange(losses.value_or(no_losses()), mine);
+    const StepStatus status = consensus_.status();
+    if (status == StepStatus::kUnreadRows) save_and_end(/*error=*/nullptr);
+    if (status != StepStatus::kNone) share_limits(processes_, state_.micro);
+    reducer_->finish();
+    consensus_.end_communication();
+    if (status != StepStatus::kSpoiledSum) return std::accumulate(all.begin(), all.end(), 0.0);
+  }
+}
+
+std::optional<std::vector<double>> Trainer::compute_share(const Batch& batch) {
+  const Activity computing("computing forward and backward");
+  for (;;) {
+    try {
+      return engine_.forward_backward(batch, micro_rows(config_, state_.micro, batch.length),
+                                      state_.loss_scale ? state_.loss_scale->scale : 1, *reducer_);
+    } catch (const std::exception& error) {
+      const Failure failure = describe_failure(error);
+      if (failure.kind != ErrorKind::kMemory) throw;
+      if (!keep_less())
+        log_->reduced_micro_batch(state_, reduce_micro_rows(config_, state_.micro, batch.length,
+                                                            failure.cause, processes_.count()));
+      reset_peak_memory(engine_.device());
+    }
+    if (reducer_->has_begun()) return std::nullopt;
+  }
 }
 
 void Trainer::refuse_step(RefusedBatch refused, const Verdict& verdict) {
@@ -316,13 +289,13 @@ void Trainer::refuse_step(RefusedBatch refused, const Verdict& verdict) {
     state_.loss_scale->on_overflow();
   }
   const bool spike = verdict.cause == Verdict::Cause::kSpike;
-  if (spike) recorder_->spike(state_, refused, verdict.reason);
+  if (spike) log_->spike(state_, refused, verdict.reason);
   if (verdict.action == Verdict::Action::kRollback) {
     roll_back(refused, verdict.reason);
     return;
   }
   if (verdict.action == Verdict::Action::kSkip || !spike)
-    recorder_->skipped(state_, refused, verdict.reason);
+    log_->skipped(state_, refused, verdict.reason);
   if (verdict.action == Verdict::Action::kStop)
     throw stopped_by_guard(state_.step, refused, verdict);
   if (verdict.counts_as_skip && ++state_.guard.skips_in_a_row >= config_.guard.max_skips) {
@@ -339,13 +312,185 @@ void Trainer::roll_back(const RefusedBatch& refused, const std::string& reason) 
   restore();
   keep_after_rollback(state_, left, refused.batch);
   begin_from_state();
-  recorder_->rolled_back(state_, refused, reason, left.step,
-                         checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
+  log_->rolled_back(state_, refused, reason, left.step,
+                    checkpoint_ ? std::optional(run_.checkpoint(*checkpoint_)) : std::nullopt);
   if (state_.guard.rollbacks_in_a_row > config_.guard.max_skips) {
     throw diverged(str("gone back to step ", state_.step, " ", state_.guard.rollbacks_in_a_row,
                        " times (guard.max_skips)"));
   }
   if (state_.step == 0 || state_.eval_pending) evaluate_now();
+}
+
+void Trainer::begin_from_state() {
+  log_->begin(state_);
+  loader_.reset();
+  loader_ = std::make_unique<Loader>(*order_, state_.batch,
+                                     config_.train.epochs ? order_->num_batches() : -1, share());
+}
+
+void Trainer::fit_micro_batches() {
+  const ReportReduction report = [this](const MicroBatchReduction& lowered) {
+    log_->reduced_micro_batch(state_, lowered);
+  };
+  if (shards_.divides_weights()) {
+    if (const auto available = available_memory(engine_.device())) {
+      fit_to_plan(
+          config_, order_->batch_lengths(),
+          *available / static_cast<uint64_t>(sharers_of_memory(engine_.device(), processes_)),
+          state_.micro, report, processes_.count());
+    }
+  } else {
+    fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,
+               report, processes_);
+  }
+  share_limits(processes_, state_.micro);
+}
+
+// ---- Evaluation ----
+
+void Trainer::evaluate_now() {
+  shards_.gather_masters(engine_.parameters());
+  if (state_.eval_step == state_.step) return;
+  log_->begin_lap();
+  if (!eval_shard_) {
+    if (!state_.eval_step) log_->no_held_out_text();
+    state_.eval_step = state_.step;
+    log_->sampled(state_, write_samples());
+    return log_->begin_lap();
+  }
+  const auto result = evaluate_held_out();
+  const auto tasks = result ? ask_tasks() : std::nullopt;
+  consensus_.refresh();
+  state_.eval_pending = !tasks;
+  if (!tasks) return;
+  state_.eval_step = state_.step;
+  state_.eval_loss = result->all.loss();
+  const bool saved = saved_ && saved_->step == state_.step;
+  note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
+  const std::vector<SampledText> samples = write_samples();
+  log_->evaluated(state_, *result, *tasks);
+  log_->sampled(state_, samples);
+  if (!std::isfinite(result->all.loss())) {
+    require_only_loss_lost(config_, first_bad_weight(), state_.step, has_all_steps(stop()));
+    log_->eval_loss_not_finite(state_);
+  }
+  if (config_.checkpoint.keep_best == 0) return;
+  if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
+  if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
+}
+
+std::optional<Evaluation> Trainer::evaluate_held_out() {
+  Activity evaluating("evaluating");
+  const auto keep_going = [&] {
+    evaluating.get_further();
+    return stop_signal() == 0;
+  };
+  state_.eval_pending = true;  // a run that ends here evaluates when it goes on
+  try {
+    return evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
+                    evaluation_options(config_, state_.micro), keep_going, processes_);
+  } catch (const UnreadRows& unread) {
+    save_and_end(unread.is_own() ? std::current_exception() : nullptr);
+  } catch (const std::exception&) {  // such as a lack of memory: the weights are sound
+    if (!processes_.is_only()) throw;
+    save_and_end(std::current_exception());
+  }
+}
+
+std::vector<SampledText> Trainer::write_samples() {
+  if (!samples_) return {};
+  return samples_->write(engine_.evaluation_model(), [] { return stop_signal() == 0; });
+}
+
+std::optional<std::vector<TaskResult>> Trainer::ask_tasks() {
+  if (!tasks_) return std::vector<TaskResult>();
+  auto results = tasks_->ask(engine_.evaluation_model(),
+                             evaluation_options(config_, state_.micro).batch_tokens,
+                             [] { return stop_signal() == 0; });
+  // A signal may have reached some of the processes alone.
+  const std::vector<double> whole = processes_.all_gather({results ? 1.0 : 0.0});
+  if (std::find(whole.begin(), whole.end(), 0.0) != whole.end()) results.reset();
+  return results;
+}
+
+// ---- Checkpoints ----
+
+void Trainer::prepare_saves() {
+  shared_save_.emplace(processes_, shards_, find_writers(processes_, shards_, run_), run_, texts_,
+                       engine_.layout(), config_.checkpoint);
+  if (!shared_save_->writes()) return;
+  saver_ = std::make_unique<CheckpointSaver>(
+      config_.checkpoint.async,
+      [this](const TrainingState& saved, double seconds) { log_->saved(saved, seconds); },
+      [this](const TrainingState& lost, const std::exception_ptr& failure) {
+        save_failed(lost, failure);
+      });
+}
+
+std::string Trainer::first_bad_weight() const {
+  return shards_.first_of_all(
+      first_bad_tensor(engine_.layout(), engine_.parameters().master(), shards_.owned()));
+}
+
+void Trainer::save_checkpoint() {
+  const bool is_wanted = !saved_ || must_save_again(*saved_, state_);
+  if (is_wanted) log_->begin_lap();
+  // Where the save under way has failed and the run ends, it ends before the others rely on a new
+  // one.
+  if (is_wanted && saver_) saver_->wait();
+  // Only the first process learns that a save has failed, and all are needed for another one.
+  const auto attempt = shared_save_->new_attempt(is_wanted);
+  if (!attempt) return;
+  const Activity saving("copying weights and optimizer for the checkpoint");
+  require_finite_weights(config_, first_bad_weight(), state_.step);
+  CheckpointSnapshot snapshot =
+      shared_save_->snapshot(state_, engine_.parameters(), engine_.optimizer());
+  saved_ = state_;
+  try {
+    log_->sync();
+  } catch (const Error&) {
+    shared_save_->call_off(*attempt);
+    return save_failed(state_, std::current_exception());
+  }
+  if (saver_) {
+    saver_->save(state_, [this, attempt, snapshot = std::move(snapshot)] {
+      shared_save_->write(*attempt, snapshot);
+    });
+  }
+  log_->add_save();
+  log_->running(state_);
+}
+
+void Trainer::save_and_end(const std::exception_ptr& error) {
+  ending_ = true;  // so that a save that fails is an error, whatever checkpoint.on_save_error is
+  try {
+    if (reducer_->has_begun()) reducer_->finish();  // the others wait for it
+    save_checkpoint();
+    if (saver_) saver_->wait();
+    processes_.barrier();  // the first process has saved
+  } catch (const std::exception& failure) {
+    log_warning(
+        str("the steps since the last checkpoint are lost: ", describe_failure(failure).message));
+    if (!error) throw;
+  }
+  if (error) std::rethrow_exception(error);
+  processes_.barrier();  // throws, since the process that has the error ends
+  throw Error(ErrorKind::kInternal, "a process that could not read its rows goes on");
+}
+
+void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    // Without its last checkpoint a run has not ended well, whatever was asked for. Nor does a run
+    // go on that has lost a process.
+    const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
+                      (ending_ && lost.step == state_.step) ||
+                      dynamic_cast<const ProcessLost*>(&error) != nullptr;
+    log_->save_failed(lost, describe_failure(error).message, /*goes_on=*/!ends);
+    if (ends) throw;
+    if (saved_ && saved_->step == lost.step) saved_.reset();
+  }
 }
 
 }  // namespace lmtrain

@@ -1,8 +1,9 @@
 // Trains a run from its first batch, or from a checkpoint, to its end.
 //
 // The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
-// what is due after a step, optim/guard.h what becomes of a step, and
-// runlog/recorder.h reports both. Config, prepared data and checkpoint determine every bit of the
+// what is due after a step, optim/guard.h what becomes of a step,
+// distributed/gradient_reducer.h how processes sum a gradient, and
+// runlog/run_log.h reports both. Config, prepared data and checkpoint determine every bit of the
 // result. Time only decides when something is saved or printed.
 #pragma once
 
@@ -17,17 +18,17 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "checkpoint/shared_save.h"
 #include "config/config.h"
-#include "distributed/agreement.h"
-#include "distributed/checkpoint_writers.h"
+#include "distributed/gradient_reducer.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/sharded_weights.h"
+#include "distributed/step_consensus.h"
 #include "eval/samples.h"
 #include "eval/task_probe.h"
 #include "formats/token_shard.h"
 #include "optim/guard.h"
 #include "prepare/prepare.h"
-#include "runlog/recorder.h"
 #include "runlog/report.h"
+#include "runlog/run_log.h"
 #include "runlog/stall_watch.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
@@ -36,13 +37,25 @@
 #include "training/plan.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/step_sum.h"
 
 namespace lmtrain {
 
 struct RunOutcome {
   int exit_code = 0;
   std::string status;  // in rank 0 the line of the final status.json; in other processes empty
+};
+
+// What a caller asks of Trainer::run() beside the config.
+struct TrainingOptions {
+  // The settings that this process has changed (changes_json of checkpoint/changed_settings.h). The
+  // event `resume` names them.
+  nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
+  // The run saves after this step and ends, as at train.max_time. It serves a run that is part of
+  // another (training/verify_resume.h), so no message says how to go on with it.
+  std::optional<int64_t> last_step = {};
+  // For tests of the guard. It is called between backward and clipping, and may change the loss and
+  // the gradient.
+  std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward = {};
 };
 
 class Trainer {
@@ -70,23 +83,11 @@ class Trainer {
   }
   // Trains until the end, a signal or max_time. The folder's lock must be held. Errors are written
   // to status.json and rethrown.
-  RunOutcome run();
+  RunOutcome run(TrainingOptions options = {});
   // Returns the status.json that a failed run() wrote; empty when it could not write.
   const std::string& failed_status() const { return failed_status_; }
   const TrainingState& state() const { return state_; }
   const BatchOrder& order() const { return *order_; }
-
-  // The settings that this process has changed (changes_json of checkpoint/changed_settings.h). The
-  // event `resume` names them.
-  nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
-
-  // The run saves after this step and ends, as at train.max_time. It serves a run that is part of
-  // another (training/verify_resume.h), so no message says how to go on with it.
-  std::optional<int64_t> last_step;
-
-  // Tests of the guard set this function. It is called between backward and clipping, and may
-  // change the loss and the gradient.
-  std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward;
 
  private:
   // Trains from the present state until no step follows, and saves. Returns why it ended.
@@ -94,8 +95,6 @@ class Trainer {
   // Returns the outcome of a run that has ended, because of `why`, and has its last evaluation.
   // Returns nothing when there is work left to do.
   std::optional<RunOutcome> already_done(Stop why);
-  // Makes the models read divided weights piece by piece.
-  void bring_weights_by_pieces();
   // Sets state, weights, optimizer and order of data from checkpoint_ (training/restore.h).
   void restore();
   // Makes logs and loader begin at the present state.
@@ -113,9 +112,14 @@ class Trainer {
   // save the state after the last step, which is sound. A process with an `error` then throws it.
   // A process without one (null) throws ProcessLost, which names another's error.
   [[noreturn]] void save_and_end(const std::exception_ptr& error);
-  // Computes forward and backward of the share, and returns its losses (StepSum::compute). When
-  // memory runs out, it tries again with smaller micro-batches.
-  std::vector<double> compute_share(const Batch& batch);
+  // Computes forward and backward of the share, and returns its losses. When memory runs out, it
+  // tries again with smaller micro-batches; if the other processes rely on the gradient already, it
+  // returns nothing, and all processes must compute the step again.
+  std::optional<std::vector<double>> compute_share(const Batch& batch);
+  // Returns the losses of a share that was not computed.
+  std::vector<double> no_losses() const { return std::vector<double>(engine_.num_losses()); }
+  // Returns the share of each batch that this process computes.
+  BatchShare share() const { return {processes_.rank(), processes_.count()}; }
   // Finds micro-batches that fit into memory, the same in every process.
   void fit_micro_batches();
   // Carries out the verdict on a step that must not be applied.
@@ -163,25 +167,23 @@ class Trainer {
   std::optional<TokenShard> eval_shard_;
   EvalSets eval_sets_;  // the sets of eval_shard_
   std::unique_ptr<BatchOrder> order_;
-  ExchangeLines lines_;
-  OptimizerShards shards_;
-  Engine engine_;
   std::optional<LrSchedule> lr_schedule_;
   DueRules rules_;
 
-  std::chrono::steady_clock::time_point started_;
+  TrainingOptions options_;
   Processes& processes_;
-  // Divided weights: the ones for training, and the ones for evaluations if these have a model of
-  // their own. Otherwise null.
-  std::unique_ptr<ShardedWeights> weights_, evaluation_weights_;
-  StepSum step_sum_;
-  Agreement agreement_;
-  std::unique_ptr<Recorder> recorder_;
+  OptimizerShards shards_;
+  Engine engine_;
+  std::chrono::steady_clock::time_point started_;
+  std::unique_ptr<GradientReducer> reducer_;
+  // Divided weights of evaluations that have a model of their own; otherwise null.
+  std::unique_ptr<WeightPieces> evaluation_weights_;
+  StepConsensus consensus_;
+  std::optional<RunLog> log_;
   CheckpointTexts texts_;
   std::optional<SampleWriter> samples_;  // in rank 0, when log.samples is set
   std::optional<TaskProbe> tasks_;
   std::unique_ptr<StallWatch> stall_watch_;  // outlives a save under way
-  CheckpointWriters writers_;
   std::optional<SharedSave> shared_save_;
   std::unique_ptr<CheckpointSaver> saver_;  // of a process that writes checkpoints
   std::unique_ptr<Loader> loader_;

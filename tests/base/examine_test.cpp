@@ -39,6 +39,17 @@ TEST(Examine, TellsWhatThereIs) {
   EXPECT_EQ(file_kind_name("/dev/zero"), "a device");
 }
 
+TEST(Link, IsToldFromWhatItLeadsTo) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "folder");
+  fs::create_symlink(folder / "folder", folder / "link");
+  fs::create_symlink(folder / "nowhere", folder / "dangling");
+  EXPECT_TRUE(is_link(folder / "link"));
+  EXPECT_TRUE(is_link(folder / "dangling"));
+  for (const char* name : {"folder", "missing", "missing/deeper", "link/."})
+    EXPECT_FALSE(is_link(folder / name)) << name;
+}
+
 TEST(Examine, APathThatCannotBeLookedAtIsAnErrorWithItsName) {
   if (::geteuid() == 0) GTEST_SKIP() << "nothing is forbidden to root";
   const TemporaryFolder folder;
@@ -82,5 +93,30 @@ TEST(ListFolder, WithoutADescriptorIsAnErrorWithTheName) {
             0);
 }
 
+TEST(AbsolutePath, IsOneStringForAllWaysToWriteAPath) {
+  const testing::TemporaryFolder folder;
+  fs::create_directories(folder / "a" / "b");
+  const fs::path file = folder / "a" / "file";
+  EXPECT_EQ(absolute_path(file), file);
+  EXPECT_EQ(absolute_path(folder / "a" / "." / "file"), file);
+  EXPECT_EQ(absolute_path(folder / "a" / "b" / ".." / "file"), file);
+  EXPECT_EQ(absolute_path(folder / "gone" / ".." / "a" / "file"), file);
+  EXPECT_EQ(absolute_path(folder.path().string() + "//a///file"), file);
+  EXPECT_EQ(absolute_path("file"), fs::current_path() / "file");
+  EXPECT_EQ(absolute_path("../file"), fs::current_path().parent_path() / "file");
+}
+
+// The system leaves the folder to which the link leads.
+TEST(AbsolutePath, LeavesALinkedFolderAsTheSystemDoes) {
+  const testing::TemporaryFolder folder;
+  fs::create_directories(folder / "a" / "b");
+  fs::create_directory_symlink(folder / "a" / "b", folder / "link");
+  EXPECT_EQ(absolute_path(folder / "link" / "file"), folder / "link" / "file");
+  const fs::path a = fs::canonical(folder / "a");
+  EXPECT_EQ(absolute_path(folder / "link" / ".." / "file"), a / "file");
+  EXPECT_EQ(absolute_path(folder / "link" / ".." / "b" / ".." / "c" / "file"), a / "c" / "file");
+}
+
 }  // namespace
+
 }  // namespace lmtrain

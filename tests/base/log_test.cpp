@@ -12,8 +12,7 @@
 #include <thread>
 
 #include "base/file.h"
-#include "base/log_rank.h"
-#include "base/progress_line.h"
+#include "base/progress.h"
 #include "base/support.h"
 
 namespace lmtrain {

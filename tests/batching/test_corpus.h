@@ -8,7 +8,6 @@
 
 #include "batching/batch.h"
 #include "config/config.h"
-#include "formats/source_run.h"
 #include "formats/token_shard.h"
 
 namespace lmtrain {

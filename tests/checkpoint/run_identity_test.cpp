@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/random_id.h"
+#include "base/random.h"
 
 namespace lmtrain {
 namespace {

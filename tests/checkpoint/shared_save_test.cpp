@@ -24,14 +24,12 @@ const CheckpointTexts kTexts{"{}", "{}", {{"tokenizer.model", "a tokenizer"}}};
 class Saver {
  public:
   Saver(Processes& processes, const Config& config, CheckpointWriters writers, const RunFolder& run)
-      : lines_(processes),
-        shards_(processes, config, lines_),
+      : shards_(processes, config, CommThreads(processes)),
         parameters_(testing::layout_of(config), at::kFloat, at::kCPU),
         optimizer_(make_optimizer(config.optimizer, parameters_, shards_.owned())),
-        writers_(std::move(writers)),
         run_(run),
-        save_(processes, shards_, writers_, run_, kTexts, parameters_.layout(), config.checkpoint),
-        writes_(writers_.writes(processes.rank())) {
+        save_(processes, shards_, std::move(writers), run_, kTexts, parameters_.layout(),
+              config.checkpoint) {
     parameters_.master().copy_(testing::random_tensor(parameters_.master().sizes(), 1));
     for (const OptimizerBuffer& buffer : optimizer_->buffers())
       buffer.values.copy_(testing::random_tensor(buffer.values.sizes(), buffer.name.size()));
@@ -39,25 +37,21 @@ class Saver {
   CheckpointSnapshot snapshot(int64_t step) {
     TrainingState state;
     state.step = step;
-    return {state, shards_.collect_masters(parameters_, writers_),
-            shards_.collect(*optimizer_, writers_)};
+    return save_.snapshot(state, parameters_, *optimizer_);
   }
   void save(int64_t step) {
     const auto attempt = save_.new_attempt(true);
     const CheckpointSnapshot taken = snapshot(step);
-    if (writes_) save_.write(attempt.value(), taken);
+    if (save_.writes()) save_.write(attempt.value(), taken);
   }
   const SharedSave& shared() const { return save_; }
 
  private:
-  ExchangeLines lines_;
   OptimizerShards shards_;
   Parameters parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  CheckpointWriters writers_;
   RunFolder run_;
   SharedSave save_;
-  bool writes_;
 };
 
 class SharedSaveTest : public ::testing::Test {

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/support.h"
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 namespace {

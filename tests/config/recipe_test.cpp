@@ -171,6 +171,18 @@ TEST(Recipe, ARunKeepsTheNumbers) {
   EXPECT_EQ(own.train, config.train);
 }
 
+// Parts that are given need not fit the parts that nobody has chosen yet.
+TEST(Recipe, PartsOfAShapeAreCheckedWithTheSizeThatCompletesThem) {
+  const Config heads = chosen(R"("model": {"size": "5M", "num_attention_heads": 3})");
+  EXPECT_EQ(heads.model.num_attention_heads, 3);
+  EXPECT_EQ(heads.model.num_key_value_heads, 3);
+  EXPECT_EQ(chosen(R"("model": {"size": "5M", "hidden_size": 90})").model.hidden_size, 90);
+  EXPECT_FALSE(problems_of(config_text(R"("model": {"num_attention_heads": 3})")).empty());
+  EXPECT_FALSE(problems_of(config_text(R"("model": {"size": "5M", "hidden_size": 90,
+      "num_attention_heads": 4, "num_key_value_heads": 4})"))
+                   .empty());
+}
+
 TEST(Recipe, SizesAndTimesThatCannotBeAreRefused) {
   const auto problem = [](const std::string& members) {
     const std::vector<std::string> problems = problems_of(config_text(members));

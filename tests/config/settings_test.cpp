@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "config/catalog.h"
+#include "config/describe.h"
 
 namespace lmtrain {
 namespace {

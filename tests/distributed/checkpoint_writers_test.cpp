@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/random_id.h"
+#include "base/random.h"
 #include "base/support.h"
 #include "checkpoint/run_folder.h"
 #include "distributed/group.h"

@@ -19,7 +19,7 @@ namespace lmtrain {
 // kept. This must stand before main(), since libtorch reads the variable once.
 inline const int kNoFlightRecorder = ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
 
-// As in the program (base/signal.h): a rank that writes to one that has ended gets an error.
+// As in the program (base/stop.h): a rank that writes to one that has ended gets an error.
 inline const auto kNoBrokenPipe = std::signal(SIGPIPE, SIG_IGN);
 
 inline Launch launch_of(int rank, int count, int port) {

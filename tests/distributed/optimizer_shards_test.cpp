@@ -29,12 +29,10 @@ int64_t flat_size(const Config& config) { return testing::layout_of(config).flat
 
 TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
   Config config = config_of(OptimizerType::kAdamW);
-  ExchangeLines none(only_process());
-  EXPECT_FALSE(OptimizerShards(only_process(), config, none).is_divided());
+  EXPECT_FALSE(OptimizerShards(only_process(), config).is_divided());
   config.parallel.shard = ParallelShard::kNone;
   as_ranks(2, [&](Processes& processes) {
-    ExchangeLines lines(processes.aside(2));
-    const OptimizerShards shards(processes, config, lines);
+    const OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
     EXPECT_FALSE(shards.is_divided());
     EXPECT_TRUE(shards.owned()(ParameterSpec{}));
   });
@@ -56,8 +54,7 @@ TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
   const double expected = gradient_norm(grad, layout);
   for (const int count : {2, 3, 4}) {
     as_ranks(count, [&](Processes& processes) {
-      ExchangeLines lines(processes.aside(2));
-      const OptimizerShards shards(processes, config, lines);
+      const OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
       const auto rank = static_cast<size_t>(processes.rank());
       at::Tensor known = own_part(shards, rank, grad);
       EXPECT_EQ(shards.gradient_norm(known), expected) << count;
@@ -70,8 +67,7 @@ TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
 TEST(OptimizerShards, TheFirstNameInTheLayoutIsFound) {
   const Config config = config_of(OptimizerType::kAdamW);
   as_ranks(3, [&](Processes& processes) {
-    ExchangeLines lines(processes.aside(2));
-    const OptimizerShards shards(processes, config, lines);
+    const OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
     EXPECT_EQ(shards.first_of_all(""), "");
     const std::vector<std::string> names = {"model.norm.weight", "",
                                             "model.layers.1.self_attn.q_proj.weight"};
@@ -92,8 +88,7 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
       buffer.values.copy_(random_tensor(buffer.values.sizes(), ++seed));
     for (const int count : {2, 3}) {
       as_ranks(count, [&](Processes& processes) {
-        ExchangeLines lines(processes.aside(2));
-        OptimizerShards shards(processes, config, lines);
+        OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
         Parameters parameters(whole.layout(), at::kFloat, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         EXPECT_LT(optimizer->buffers().size(), alone->buffers().size());
@@ -123,8 +118,7 @@ TEST(OptimizerShards, WritersHaveWhatTheyWrite) {
       config.parallel.shard = shard;
       const at::Tensor masters = random_tensor({flat_size(config)}, 5);
       as_ranks(3, [&](Processes& processes) {
-        ExchangeLines lines(processes.aside(2));
-        OptimizerShards shards(processes, config, lines);
+        OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
         Parameters parameters(testing::layout_of(config), dtype, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         const auto rank = static_cast<size_t>(processes.rank());
@@ -171,8 +165,7 @@ TEST(OptimizerShards, ACheckpointThatIsWaitedForIsNotCopied) {
   for (const bool async : {true, false}) {
     Config config = config_of(OptimizerType::kMuon);
     config.checkpoint.async = async;
-    ExchangeLines none(only_process());
-    OptimizerShards shards(only_process(), config, none);
+    OptimizerShards shards(only_process(), config);
     Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), at::kFloat,
                           at::kCPU);
     const auto optimizer = make_optimizer(config.optimizer, parameters);
@@ -193,8 +186,7 @@ TEST(OptimizerShards, WeightsAreGathered) {
   const Config config = config_of(OptimizerType::kAdamW);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     as_ranks(4, [&](Processes& processes) {
-      ExchangeLines lines(processes.aside(2));
-      OptimizerShards shards(processes, config, lines);
+      OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
       Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), dtype,
                             at::kCPU);
       const at::Tensor updated = random_tensor(parameters.master().sizes(), 5);

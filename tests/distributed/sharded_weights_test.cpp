@@ -46,6 +46,10 @@ bool own_are_equal(const OptimizerShards& shards, size_t rank, const at::Tensor&
                      });
 }
 
+ElementsFinished hand_over(GradientReducer& reducer) {
+  return [&](int64_t first, int64_t size) { reducer.gradient_ready({first, size}); };
+}
+
 TEST(WeightPieces, CoverTheMatricesOnce) {
   for (const bool tied : {false, true}) {
     const ParameterLayout layout = testing::layout_of(sharded_config(tied));
@@ -68,8 +72,7 @@ TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
   const ParameterLayout layout = testing::layout_of(config);
   const at::Tensor all = random_tensor({layout.flat_size()}, 3);
   as_ranks(2, [&](Processes& processes) {
-    ExchangeLines lines(processes);
-    const OptimizerShards shards(processes, config, lines);
+    const OptimizerShards shards(processes, config, CommThreads(processes));
     ASSERT_TRUE(shards.divides_weights());
     const at::Tensor flat = releasable_zeros(layout.flat_size(), at::kFloat);
     const auto rank = static_cast<size_t>(processes.rank());
@@ -114,8 +117,7 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
     }
     for (const bool control : {false, true}) {
       as_ranks(2, [&](Processes& processes) {
-        ExchangeLines lines(processes);
-        const OptimizerShards shards(processes, config, lines);
+        const OptimizerShards shards(processes, config, CommThreads(processes));
         const auto rank = static_cast<size_t>(processes.rank());
         Engine engine(config, fp32, at::kCPU, {.held = shards.held_gradient()});
         if (!control || rank == 0) copy_own(shards, rank, masters, engine.parameters().master());
@@ -125,8 +127,10 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
                                engine.gradient());
         engine.model().read_by_pieces(weights);
         for (int again = 0; again < 2; ++again) {
-          const std::vector<double> loss =
-              accumulate_by_pieces(engine.model(), batch, {halves[rank]}, 1, engine.gradient(), 1);
+          weights.begin_step();
+          const std::vector<double> loss = accumulate_by_pieces(
+              engine.model(), batch, {halves[rank]}, 1, engine.gradient(), 1, hand_over(weights));
+          weights.finish();
           EXPECT_EQ(loss[0] == losses[rank], !control);
           EXPECT_EQ(own_are_equal(shards, rank, engine.gradient(), expected), !control);
         }
@@ -145,21 +149,26 @@ TEST(ShardedWeights, AFailureLeavesNoOtherWaiting) {
   too_long.rows = too_long.batch_rows = 1;
   too_long.length *= 2;
   as_ranks(2, [&](Processes& processes) {
-    ExchangeLines lines(processes);
-    const OptimizerShards shards(processes, config, lines);
+    const OptimizerShards shards(processes, config, CommThreads(processes));
     Engine engine(config, {at::kFloat}, at::kCPU, {.held = shards.held_gradient()});
     ShardedWeights weights(processes, shards, engine.layout(), engine.parameters().working(),
                            engine.gradient());
     engine.model().read_by_pieces(weights);
     const auto step = [&](const Batch& rows) {
-      accumulate_by_pieces(engine.model(), rows, {{0, rows.rows}}, 1, engine.gradient(), 1);
+      weights.begin_step();
+      accumulate_by_pieces(engine.model(), rows, {{0, rows.rows}}, 1, engine.gradient(), 1,
+                           hand_over(weights));
     };
     if (processes.is_first()) {
       EXPECT_THROW(step(too_long), Error);
     } else {
       step(batch);
     }
+    EXPECT_TRUE(weights.has_begun());
+    weights.finish();
+    EXPECT_FALSE(weights.has_begun());
     step(batch);
+    weights.finish();
   });
 }
 

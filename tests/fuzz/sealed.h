@@ -1,4 +1,4 @@
-// The files that hold their own checksum (formats/checked_json.h) are refused for it at once. So a
+// The files that hold their own checksum (formats/strict_json.h) are refused for it at once. So a
 // target also reads its input with the checksum that it should have.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain::fuzzing {
 

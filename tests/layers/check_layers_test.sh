@@ -29,7 +29,7 @@ expect() {
 
 expect "an include upwards" src/base/fault.cpp $'#pragma once\n#include "checkpoint/state.h"\n' \
   'src/base/fault.cpp:2: base may not include checkpoint (checkpoint/state.h)'
-expect "an include sideways" src/prepare/fault.h $'#include "schedule/cadence.h"\n' 'src/prepare/fault.h:1: prepare may not include schedule (schedule/cadence.h)'
+expect "an include sideways" src/prepare/fault.h $'#include "schedule/run_clock.h"\n' 'src/prepare/fault.h:1: prepare may not include schedule (schedule/run_clock.h)'
 expect "an include in angle brackets" src/ops/fault.cu $'#include <model/llama.h>\n' 'src/ops/fault.cu:1: ops may not include model (model/llama.h)'
 expect "an include with spaces" src/formats/fault.cpp $'\n  #  include   "config/config.h"  // why not\n' \
   'src/formats/fault.cpp:2: formats may not include config (config/config.h)'

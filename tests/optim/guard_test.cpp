@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/support.h"
-#include "prepare/document_files.h"
+#include "prepare/source_runs.h"
 
 namespace lmtrain {
 namespace {

@@ -8,10 +8,10 @@
 #include <set>
 #include <string>
 
+#include "base/hash.h"
 #include "base/text.h"
-#include "prepare/common_documents.h"
 #include "prepare/content_blocks.h"
-#include "text/text_hash.h"
+#include "prepare/overlap.h"
 
 namespace lmtrain {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 #include "prepare/folder.h"
 
 namespace lmtrain {

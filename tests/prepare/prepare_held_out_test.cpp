@@ -15,9 +15,9 @@
 #include "base/text.h"
 #include "formats/token_bytes.h"
 #include "formats/token_shard.h"
-#include "prepare/document_files.h"
 #include "prepare/folder.h"
 #include "prepare/prepare.h"
+#include "prepare/source_runs.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {

@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/signal.h"
 #include "base/stop.h"
 #include "prepare/prepare_fixture.h"
 #include "text/arrow_files.h"

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 #include "formats/token_shard.h"
 #include "prepare/folder.h"
 #include "prepare/prepare.h"

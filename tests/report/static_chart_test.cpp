@@ -10,6 +10,55 @@
 namespace lmtrain {
 namespace {
 
+using Ticks = std::vector<double>;
+
+std::vector<std::string> texts(const Ticks& ticks) {
+  std::vector<std::string> result;
+  for (const double tick : ticks) result.push_back(tick_text(tick, ticks[1] - ticks[0]));
+  return result;
+}
+
+TEST(Axis, LinearTicksAreRoundAndInside) {
+  EXPECT_EQ(texts(linear_ticks(0, 1e6, 5)),
+            (std::vector<std::string>{"0", "200K", "400K", "600K", "800K", "1M"}));
+  EXPECT_EQ(texts(linear_ticks(3.31, 3.52, 4)),
+            (std::vector<std::string>{"3.35", "3.4", "3.45", "3.5"}));
+  EXPECT_EQ(texts(linear_ticks(0, 0.003, 3)),
+            (std::vector<std::string>{"0", "0.001", "0.002", "0.003"}));
+  for (const double high : {1e-9, 0.7, 13.0, 5e11}) {
+    const Ticks ticks = linear_ticks(0, high, 6);
+    EXPECT_GE(ticks.size(), 4U) << high;
+    EXPECT_LE(ticks.size(), 9U) << high;
+    EXPECT_LE(ticks.back(), high * 1.0001) << high;
+  }
+}
+
+TEST(Axis, NoTicksWithoutARange) {
+  EXPECT_TRUE(linear_ticks(1, 1, 5).empty());
+  EXPECT_TRUE(linear_ticks(2, 1, 5).empty());
+  EXPECT_TRUE(linear_ticks(0, std::nan(""), 5).empty());
+  EXPECT_TRUE(linear_ticks(-HUGE_VAL, 1, 5).empty());
+  EXPECT_TRUE(power_ticks(0, 1, 5).empty());
+  EXPECT_TRUE(power_ticks(2, 1, 5).empty());
+  EXPECT_TRUE(power_ticks(1, HUGE_VAL, 5).empty());
+  EXPECT_TRUE(power_ticks(std::nan(""), 1, 5).empty());
+}
+
+TEST(Axis, PowersOfTwo) {
+  EXPECT_EQ(power_ticks(50, 1100, 6), (Ticks{64, 128, 256, 512, 1024}));
+  EXPECT_EQ(power_ticks(1, 4096, 4), (Ticks{1, 16, 256, 4096}));
+  EXPECT_EQ(power_ticks(64, 64, 4), Ticks{64});
+}
+
+TEST(Axis, TickTextIsShort) {
+  EXPECT_EQ(tick_text(2.5e9, 5e8), "2.5B");
+  EXPECT_EQ(tick_text(4096, 1024), "4096");
+  EXPECT_EQ(tick_text(5e-4, 5e-4), "0.0005");
+  EXPECT_EQ(tick_text(1e-5, 1e-5), "1e-05");
+  EXPECT_EQ(tick_text(-1.5, 0.5), "-1.5");
+  EXPECT_EQ(tick_text(1e18, 1e18), "1000000T");
+}
+
 using testing::finished_run;
 
 const nlohmann::json kNone = nlohmann::json::object();
@@ -80,4 +129,5 @@ TEST(StaticChart, TheFileOfACurveNeedsNoPage) {
 }
 
 }  // namespace
+
 }  // namespace lmtrain

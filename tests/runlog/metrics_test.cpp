@@ -42,7 +42,7 @@ TEST(ModelFlopsUtilization, IsThatOfAllDevices) {
 }
 
 TEST_F(Metrics, AnUpdateIsOneLine) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   log.update({.step = 3,
               .tokens = 384,
               .loss = 5.25,
@@ -59,7 +59,7 @@ TEST_F(Metrics, AnUpdateIsOneLine) {
 }
 
 TEST_F(Metrics, TasksStandInTheLineOfTheirEvaluation) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   TaskResult task;
   task.name = "capitals";
   task.accuracy.value = 0.5;
@@ -79,7 +79,7 @@ TEST_F(Metrics, TasksStandInTheLineOfTheirEvaluation) {
 }
 
 TEST_F(Metrics, AnUpdateOfSeveralProcessesSaysHowTheyWaited) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   UpdateMetrics metrics;
   metrics.balance = StepBalance{2, 0.75, 0.125};
   log.update(metrics);
@@ -91,7 +91,7 @@ TEST_F(Metrics, AnUpdateOfSeveralProcessesSaysHowTheyWaited) {
 }
 
 TEST_F(Metrics, NumbersThatAreNotFiniteAreNull) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   UpdateMetrics lost;
   lost.loss = NAN;
   lost.grad_norm = lost.tokens_per_second = HUGE_VAL;
@@ -106,7 +106,7 @@ TEST_F(Metrics, NumbersThatAreNotFiniteAreNull) {
 }
 
 TEST_F(Metrics, AnEvaluationIsALineOfItsOwn) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   const EvalResult result{.nats = 20, .tokens = 10, .bytes = 40, .documents = 1};
   log.evaluation(5, 640, {.all = result});
   const Json line = lines(run_.metrics()).at(0);
@@ -120,7 +120,7 @@ TEST_F(Metrics, AnEvaluationIsALineOfItsOwn) {
 }
 
 TEST_F(Metrics, SetsHaveAllFiguresAndLengthsTheirLoss) {
-  RunLog log(run_, state_, /*tensorboard=*/true);
+  LogFiles log(run_, state_, /*tensorboard=*/true);
   const auto of = [](double nats) {
     return EvalResult{.nats = nats, .tokens = 10, .bytes = 40, .documents = 1};
   };
@@ -154,7 +154,7 @@ TEST_F(Metrics, SetsHaveAllFiguresAndLengthsTheirLoss) {
 }
 
 TEST_F(Metrics, AnEventSaysWhenWhatAndWhere) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   state_.step = 7;
   state_.batch = 9;
   log.event("skip", state_, "the loss is not finite", {{"skipped_batch", 8}});
@@ -169,16 +169,16 @@ TEST_F(Metrics, AnEventSaysWhenWhatAndWhere) {
 
 // A file name is bytes; a line of JSON is UTF-8.
 TEST_F(Metrics, BytesThatAreNoUtf8AreReplaced) {
-  RunLog log(run_, state_, /*tensorboard=*/false);
+  LogFiles log(run_, state_, /*tensorboard=*/false);
   log.event("save_failed", state_, "no room in /runs/\xff");
   EXPECT_EQ(lines(run_.events()).at(0).at("reason"), "no room in /runs/\xEF\xBF\xBD");
 }
 
 TEST_F(Metrics, ATornLineOfEventsStaysALineByItself) {
   append_file(run_.events(), R"({"time":"2026)", /*sync=*/false);
-  RunLog(run_, state_, /*tensorboard=*/false).event("resume", state_, "");
+  LogFiles(run_, state_, /*tensorboard=*/false).event("resume", state_, "");
   // A whole last line is left as it is.
-  RunLog(run_, state_, /*tensorboard=*/false).event("end", state_, "");
+  LogFiles(run_, state_, /*tensorboard=*/false).event("end", state_, "");
   const std::vector<Json> written = lines(run_.events());
   ASSERT_EQ(written.size(), 3U);
   EXPECT_TRUE(written[0].is_discarded());
@@ -187,10 +187,10 @@ TEST_F(Metrics, ATornLineOfEventsStaysALineByItself) {
 }
 
 TEST_F(Metrics, TensorboardIsWrittenWhereItIsAskedFor) {
-  RunLog without(run_, state_, /*tensorboard=*/false);
+  LogFiles without(run_, state_, /*tensorboard=*/false);
   without.update(UpdateMetrics());
   EXPECT_FALSE(fs::exists(run_.tensorboard()));
-  RunLog with(run_, state_, /*tensorboard=*/true);
+  LogFiles with(run_, state_, /*tensorboard=*/true);
   with.update(UpdateMetrics());
   with.evaluation(1, 64, {.all = {.nats = 20, .tokens = 10, .bytes = 40, .documents = 1}});
   std::string bytes;

@@ -1,14 +1,91 @@
-// Which steps of a run log, evaluate, save and keep, and what ends it.
+// Which steps of a run have a checkpoint, and which of these stay.
 #include "schedule/due.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <vector>
 
 namespace lmtrain {
 namespace {
 
 using Unit = TrainingDuration::Unit;
+using Steps = std::vector<int>;
+
+// A run of 60 steps of 100 tokens; an epoch is 1500 tokens.
+struct Saves {
+  Steps due, kept;
+  double estimate = 0;  // of the whole run
+};
+Saves saves_of(const Config& config) {
+  const bool counts_steps = config.train.steps.has_value();
+  const RunClock run{.total = counts_steps ? 60.0 : 6000.0,
+                     .counts_steps = counts_steps,
+                     .tokens_per_step = 100,
+                     .tokens_per_epoch = 1500};
+  const LrSchedule rates(config.lr_schedule, 1.0, run);
+  const SaveSchedule schedule(config, rates);
+  const auto at = [&](int step) { return run.after(step, 100.0 * step, 2.0 * step); };
+  Saves saves;
+  saves.estimate = schedule.estimate(at(0), at(60));
+  for (int step = 1; step <= 60; ++step) {
+    if (schedule.due(at(step - 1), at(step))) saves.due.push_back(step);
+    if (schedule.kept(at(step - 1), at(step))) saves.kept.push_back(step);
+  }
+  return saves;
+}
+
+Config config_with(const TrainingDuration& every, std::optional<TrainingDuration> keep_every) {
+  Config config;
+  config.train.tokens.reset();
+  config.train.steps = 60;
+  config.checkpoint.every = every;
+  config.checkpoint.keep_every = keep_every;
+  return config;
+}
+
+TEST(SaveSchedule, WithoutKeepEveryNoneIsKept) {
+  const Saves saves = saves_of(config_with({20, Unit::kSteps}, std::nullopt));
+  EXPECT_EQ(saves.due, (Steps{20, 40, 60}));
+  EXPECT_EQ(saves.kept, Steps{});
+}
+
+// Those that are kept are saved, whether or not checkpoint.every falls on them.
+TEST(SaveSchedule, KeepEveryInAnyUnit) {
+  const Saves steps = saves_of(config_with({20, Unit::kSteps}, TrainingDuration{15, Unit::kSteps}));
+  EXPECT_EQ(steps.due, (Steps{15, 20, 30, 40, 45, 60}));
+  EXPECT_EQ(steps.kept, (Steps{15, 30, 45, 60}));
+  EXPECT_EQ(steps.estimate, 4);
+  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, TrainingDuration{1, Unit::kEpochs})).due,
+            (Steps{15, 30, 45, 60}));
+  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, TrainingDuration{50, Unit::kPercent})).kept,
+            (Steps{30, 60}));
+  EXPECT_EQ(saves_of(config_with({0, Unit::kSteps}, TrainingDuration{0, Unit::kSteps})).kept,
+            Steps{});
+}
+
+TEST(SaveSchedule, TheLastOfThePlateauIsKept) {
+  Config config = config_with({25, Unit::kSteps}, std::nullopt);
+  config.lr_schedule.type = LrScheduleType::kWsd;  // the last 20 % decay
+  const Saves saves = saves_of(config);
+  EXPECT_EQ(saves.due, (Steps{25, 48, 50}));
+  EXPECT_EQ(saves.kept, Steps{48});
+  EXPECT_EQ(saves.estimate, 3);
+  config.train.steps.reset();
+  config.train.tokens = 6000;
+  config.lr_schedule.decay = {1150, Unit::kTokens};  // begins inside step 49
+  EXPECT_EQ(saves_of(config).kept, Steps{49});
+  config.lr_schedule.type = LrScheduleType::kCosine;
+  EXPECT_EQ(saves_of(config).kept, Steps{});
+}
+
+}  // namespace
+
+// Which steps of a run log, evaluate, save and keep, and what ends it.
+
+namespace {
+
 using Steps = std::vector<int>;
 
 // A run of 20 steps of 100 tokens, two seconds each.
@@ -145,4 +222,94 @@ TEST(Due, OfSeveralReasonsToStopTheStrongestIsNamed) {
 }
 
 }  // namespace
+
+// How a run ends without an error.
+
+namespace {
+
+void expect_end(const RunEnd& end, bool done, const std::string& reason, int exit_code) {
+  EXPECT_EQ(end.done, done);
+  EXPECT_EQ(end.reason, reason);
+  EXPECT_EQ(end.exit_code, exit_code);
+}
+
+TEST(RunEnd, ItIsDoneWithItsStepsAndItsEvaluation) {
+  expect_end(run_end(Stop::kFinished, /*is_evaluated=*/true, 0), true, "done", 0);
+  expect_end(run_end(Stop::kTrialEnd, true, 0), true, "done", 0);
+  expect_end(run_end(Stop::kEarlyStop, true, 0), true, "early stop", 0);
+  // A signal that comes when all is done changes nothing.
+  expect_end(run_end(Stop::kFinished, true, 15), true, "done", 0);
+}
+
+TEST(RunEnd, ItIsStoppedByASignalOrTheClock) {
+  expect_end(run_end(Stop::kSignal, true, 15), false, "signal 15", 143);
+  expect_end(run_end(Stop::kFinished, /*is_evaluated=*/false, 2), false, "signal 2", 130);
+  expect_end(run_end(Stop::kMaxTime, true, 0), false, "max_time", 75);
+}
+
+}  // namespace
+
+// The lowest held-out loss of a run, and how long it has not fallen.
+
+namespace {
+
+// Evaluations 10 steps apart, the first at step 0. Returns without_gain after each.
+std::vector<int64_t> note(EvaluationHistory& history, const std::vector<double>& losses,
+                          double min_delta = 0) {
+  EvalConfig config;
+  if (min_delta > 0) config.early_stop = EarlyStopConfig{.patience = 2, .min_delta = min_delta};
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    note_evaluation(history, {static_cast<int64_t>(10 * i), losses[i]}, config, /*saved=*/false);
+    counts.push_back(history.without_gain);
+  }
+  return counts;
+}
+
+using Counts = std::vector<int64_t>;
+
+TEST(EvaluationHistory, ALowerLossBeginsTheCountAnew) {
+  EvaluationHistory history;
+  EXPECT_EQ(note(history, {5, 4, 4.5, 4.25, 3, 3.5}), (Counts{0, 0, 1, 2, 0, 1}));
+  EXPECT_EQ(history.lowest->step, 40);
+  EXPECT_EQ(history.lowest->loss, 3);
+  EXPECT_TRUE(is_lowest(history, 40));
+  EXPECT_FALSE(is_lowest(history, 50));
+  EXPECT_FALSE(is_lowest(EvaluationHistory(), 0));
+}
+
+TEST(EvaluationHistory, OfEqualLossesTheFirstIsTheLowest) {
+  EvaluationHistory history;
+  EXPECT_EQ(note(history, {4, 4}), (Counts{0, 1}));
+  EXPECT_EQ(history.lowest->step, 0);
+}
+
+// Each is compared with the lowest before it, however little that was lower than the one before.
+TEST(EvaluationHistory, AGainIsMoreThanMinDelta) {
+  EvaluationHistory history;
+  EXPECT_EQ(note(history, {5, 4.5, 4.25, 4, 3.25}, 0.25), (Counts{0, 0, 1, 2, 0}));
+  EXPECT_EQ(history.lowest->step, 40);
+  EvaluationHistory slow;
+  EXPECT_EQ(note(slow, {5, 4.875, 4.75, 4.625}, 0.25), (Counts{0, 1, 2, 3}));
+  EXPECT_EQ(slow.lowest->step, 30) << "it is the lowest all the same";
+}
+
+TEST(EvaluationHistory, ALossThatIsNotFiniteHasNoGain) {
+  EvaluationHistory history;
+  EXPECT_EQ(note(history, {NAN, 5, INFINITY, NAN, 4}), (Counts{1, 0, 1, 2, 0}));
+  EXPECT_EQ(history.lowest->step, 40);
+}
+
+TEST(EvaluationHistory, WhatACheckpointDoesNotKnowIsRemembered) {
+  EvaluationHistory history;
+  note_evaluation(history, {10, 4}, EvalConfig(), /*saved=*/false);
+  note_evaluation(history, {20, 5}, EvalConfig(), /*saved=*/true);
+  note_evaluation(history, {30, NAN}, EvalConfig(), /*saved=*/true);
+  ASSERT_EQ(history.after_save.size(), 1U);
+  EXPECT_EQ(history.after_save[0].step, 20);
+  EXPECT_EQ(history.after_save[0].loss, 5);
+}
+
+}  // namespace
+
 }  // namespace lmtrain

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/error.h"
 
 namespace lmtrain {
@@ -66,4 +69,90 @@ TEST(RunClock, CompletedAreWhole) {
 }
 
 }  // namespace
+
+// When something that happens every so often falls due.
+
+namespace {
+
+// The steps of a run of `total` steps, 100 tokens and 2 seconds each, after which the event is due.
+// An epoch is 1600 tokens.
+std::vector<int> due_steps(TrainingDuration every, int first, int total) {
+  const RunClock run{.total = static_cast<double>(total), .tokens_per_epoch = 1600};
+  const auto at = [&](int step) { return run.after(step, 100.0 * step, 2.0 * step); };
+  const Cadence cadence(every);
+  std::vector<int> steps;
+  for (int step = first; step < total; ++step) {
+    if (cadence.due(at(step), at(step + 1))) steps.push_back(step + 1);
+  }
+  return steps;
+}
+
+TEST(Cadence, EveryUnit) {
+  const std::vector<int> tens = {10, 20, 30, 40};
+  EXPECT_EQ(due_steps({10, TrainingDuration::Unit::kSteps}, 0, 40), tens);
+  EXPECT_EQ(due_steps({1000, TrainingDuration::Unit::kTokens}, 0, 40), tens);
+  EXPECT_EQ(due_steps({25, TrainingDuration::Unit::kPercent}, 0, 40), tens);
+  EXPECT_EQ(due_steps({20, TrainingDuration::Unit::kSeconds}, 0, 40), tens);
+}
+
+// 40 steps of 100 tokens over 1600 tokens of text are two epochs and a half.
+TEST(Cadence, EpochsAreCountedInTokens) {
+  const auto epochs = [](double count) {
+    return TrainingDuration{count, TrainingDuration::Unit::kEpochs};
+  };
+  EXPECT_EQ(due_steps(epochs(1), 0, 40), (std::vector<int>{16, 32}));
+  EXPECT_EQ(due_steps(epochs(0.5), 0, 40), (std::vector<int>{8, 16, 24, 32, 40}));
+  EXPECT_EQ(due_steps(epochs(0), 0, 40), std::vector<int>{});
+}
+
+TEST(Cadence, FallsOnTheStepThatCrosses) {
+  EXPECT_EQ(due_steps({250, TrainingDuration::Unit::kTokens}, 0, 10),
+            (std::vector<int>{3, 5, 8, 10}));
+  // Several in one step are one.
+  EXPECT_EQ(due_steps({30, TrainingDuration::Unit::kTokens}, 0, 3), (std::vector<int>{1, 2, 3}));
+}
+
+TEST(Cadence, PercentIsNotLostToRounding) {
+  for (const int total : {7, 20, 60, 73, 100, 997, 4001}) {
+    EXPECT_EQ(due_steps({5, TrainingDuration::Unit::kPercent}, 0, total).size(),
+              static_cast<size_t>(std::min(total, 20)))
+        << total;
+    EXPECT_EQ(due_steps({5, TrainingDuration::Unit::kPercent}, 0, total).back(), total);
+  }
+}
+
+TEST(Cadence, ZeroIsNever) {
+  EXPECT_TRUE(due_steps({0, TrainingDuration::Unit::kSteps}, 0, 100).empty());
+  EXPECT_TRUE(due_steps({0, TrainingDuration::Unit::kSeconds}, 0, 100).empty());
+}
+
+TEST(Cadence, ResumedRunActsOnTheSameSteps) {
+  const TrainingDuration every{7, TrainingDuration::Unit::kPercent};
+  const auto whole = due_steps(every, 0, 90);
+  for (int resumed = 0; resumed < 90; ++resumed) {
+    std::vector<int> after;
+    for (const int step : whole) {
+      if (step > resumed) after.push_back(step);
+    }
+    EXPECT_EQ(due_steps(every, resumed, 90), after) << resumed;
+  }
+}
+
+TEST(Cadence, CountsMultiples) {
+  const RunClock before{.total = 140, .steps = 10, .tokens = 1000, .seconds = 20};
+  const RunClock after = before.after(21, 1500, 9);
+  EXPECT_EQ(Cadence({10, TrainingDuration::Unit::kSteps}).multiples(before, after), 2);
+  EXPECT_EQ(Cadence({500, TrainingDuration::Unit::kTokens}).multiples(before, after), 3);
+  EXPECT_EQ(Cadence({5, TrainingDuration::Unit::kPercent}).multiples(before, after), 3);
+  EXPECT_EQ(Cadence({10, TrainingDuration::Unit::kSeconds}).multiples(before, after), 0);
+  EXPECT_EQ(Cadence({0, TrainingDuration::Unit::kSteps}).multiples(before, after), 0);
+}
+
+TEST(Cadence, SkippedStepIsNotCountedTwice) {
+  const RunClock at_ten{.total = 20, .steps = 10, .tokens = 1000, .seconds = 20};
+  EXPECT_FALSE(Cadence({10, TrainingDuration::Unit::kSteps}).due(at_ten, at_ten.after(0, 0, 1)));
+}
+
+}  // namespace
+
 }  // namespace lmtrain

@@ -1,10 +1,17 @@
 #include "training/engine.h"
 
+#include <new>
+#include <utility>
+
+#include "device/torch_headers.h"
+#include "distributed/gradient_reducer.h"
+#include "distributed/group.h"
 #include "optim/clip.h"
 #include "optim/make_optimizer.h"
 #include "support/tensors.h"
 #include "training/graph_training.h"
 #include "training/step.h"
+#include "training/tiny_model.h"
 
 namespace lmtrain {
 namespace {
@@ -125,6 +132,172 @@ TEST(Engine, ALossInTheWorkingPrecisionIsNearThatInFp32) {
   const double fp32 = loss_in(at::kFloat), bf16 = loss_in(at::kBFloat16);
   EXPECT_NE(bf16, fp32);
   EXPECT_NEAR(bf16, fp32, 1e-3 * fp32);
+}
+
+// ---- Several processes, which are threads of the test ----
+
+constexpr int64_t kRows = 8;
+
+Config shared_config(ParallelSum sum, ParallelShard shard) {
+  Config config;
+  config.model = testing::tiny_model_config();
+  config.sequence.max_length = kTinyLength;
+  config.precision = PrecisionSetting::kFp32;
+  config.device = "cpu";
+  config.compile = CompileMode::kEager;
+  config.parallel.sum = sum;
+  config.parallel.shard = shard;
+  return config;
+}
+
+Batch share_of(const BatchShare& share) {
+  const RowRange rows = rows_of_part(kRows, share.rank, share.count);
+  const auto part = [&](std::vector<int32_t> ids) {
+    return std::vector<int32_t>(ids.begin() + rows.first * kTinyLength,
+                                ids.begin() + rows.end * kTinyLength);
+  };
+  Batch batch;
+  batch.batch_rows = kRows;
+  batch.first_row = rows.first;
+  batch.rows = rows.end - rows.first;
+  batch.length = kTinyLength;
+  batch.inputs = part(testing::random_ids(kRows * kTinyLength, 1));
+  batch.targets = part(testing::random_ids(kRows * kTinyLength, 2));
+  batch.num_targets = kRows * kTinyLength;
+  for (int64_t row = 0; row < batch.rows; ++row)
+    batch.segments.push_back(static_cast<int32_t>(row * kTinyLength));
+  return batch;
+}
+
+std::vector<double> compute(Engine& engine, const Processes& processes, double loss_scale,
+                            GradientReducer& reducer) {
+  return engine.forward_backward(share_of({processes.rank(), processes.count()}), /*micro_rows=*/1,
+                                 loss_scale, reducer);
+}
+
+at::Tensor gradient_of_one(const Config& config) {
+  Engine engine(config);
+  engine.initialize(1);
+  OptimizerShards shards(only_process(), config);
+  const auto reducer = make_gradient_reducer(only_process(), config.parallel, shards,
+                                             engine.model(), engine.gradient());
+  compute(engine, only_process(), /*loss_scale=*/1, *reducer);
+  reducer->finish();
+  return engine.gradient().clone();
+}
+
+// Returns the elements that a process needs of the sum.
+at::Tensor needed_of(const at::Tensor& gradient, const Processes& processes,
+                     const OptimizerShards& shards) {
+  if (!shards.is_divided()) return gradient;
+  std::vector<at::Tensor> parts;
+  for (const DividedRange& chunk : shards.chunks())
+    parts.push_back(chunk.ranges[static_cast<size_t>(processes.rank())].of(gradient));
+  return at::cat(parts);
+}
+
+// One process of a run.
+struct Member {
+  Member(Processes& processes, const Config& config, CommThreads threads)
+      : shards(processes, config, std::move(threads)),
+        engine(config, {processes.rank(), processes.count()}, shards.owned()),
+        reducer(make_gradient_reducer(processes, config.parallel, shards, engine.model(),
+                                      engine.gradient())) {
+    engine.initialize(1);
+  }
+  OptimizerShards shards;
+  Engine engine;
+  std::unique_ptr<GradientReducer> reducer;
+};
+
+// Calls `told` after elements were handed over, which may throw.
+class Watched final : public GradientReducer {
+ public:
+  Watched(GradientReducer& reducer, std::function<void()> told)
+      : reducer_(reducer), told_(std::move(told)) {}
+  bool overlaps() const override { return reducer_.overlaps(); }
+  void begin_step() override { reducer_.begin_step(); }
+  void gradient_ready(const ElementRange& elements) override {
+    reducer_.gradient_ready(elements);
+    told_();
+  }
+  bool has_begun() const override { return reducer_.has_begun(); }
+  void finish() override { reducer_.finish(); }
+
+ private:
+  GradientReducer& reducer_;
+  std::function<void()> told_;
+};
+
+TEST(EngineOfSeveral, TheGradientIsTheSameWithAndWithoutOverlap) {
+  for (const ParallelSum how : {ParallelSum::kExact, ParallelSum::kFast}) {
+    for (const ParallelShard shard : {ParallelShard::kOptimizer, ParallelShard::kNone}) {
+      const Config config = shared_config(how, shard);
+      const at::Tensor one = gradient_of_one(config);
+      for (const bool overlaps : {true, false}) {
+        for (const int count : {2, 4}) {
+          as_ranks(count, [&](Processes& processes) {
+            // Without a thread beside, nothing is summed during the backward.
+            Member member(processes, config,
+                          overlaps ? CommThreads(processes.aside(3)) : CommThreads(processes));
+            int told = 0;
+            Watched reducer(*member.reducer, [&] { ++told; });
+            for (const double loss_scale : {1.0, 64.0}) {
+              compute(member.engine, processes, loss_scale, reducer);
+              reducer.finish();
+              const at::Tensor found =
+                                   needed_of(member.engine.gradient(), processes, member.shards),
+                               expected = needed_of(one, processes, member.shards);
+              if (how == ParallelSum::kExact) {
+                EXPECT_TRUE(at::equal(found, expected)) << count << " " << overlaps;
+              } else {
+                EXPECT_LT((found - expected).abs().max().item<double>(), 1e-6);
+              }
+            }
+            EXPECT_EQ(told > 0, overlaps);
+          });
+        }
+      }
+    }
+  }
+}
+
+// Memory runs out in one process when it has handed out a part of its gradient. Nobody hangs, and
+// the step can be computed again; likewise with a process that cannot read its rows.
+TEST(EngineOfSeveral, AFailureInMidBackwardSpoilsTheSum) {
+  const Config config = shared_config(ParallelSum::kExact, ParallelShard::kOptimizer);
+  const at::Tensor one = gradient_of_one(config);
+  as_ranks(2, [&](Processes& processes) {
+    Member member(processes, config, CommThreads(processes.aside(3)));
+    int told = 0;
+    Watched failing(*member.reducer, [&] {
+      if (processes.rank() == 1 && ++told == 5) throw std::bad_alloc();
+    });
+    if (processes.rank() == 1) {
+      EXPECT_THROW(compute(member.engine, processes, 1, failing), std::bad_alloc);
+    } else {
+      compute(member.engine, processes, 1, failing);
+    }
+    EXPECT_TRUE(failing.has_begun());
+    failing.finish();
+    EXPECT_FALSE(failing.has_begun());
+
+    GradientReducer& reducer = *member.reducer;
+    if (processes.rank() == 1) {
+      Batch no_rows;
+      no_rows.length = 1;
+      const auto losses = member.engine.forward_backward(no_rows, 1, 1, reducer);
+      EXPECT_EQ(losses, std::vector<double>(member.engine.num_losses()));
+    } else {
+      compute(member.engine, processes, 1, reducer);
+    }
+    reducer.finish();
+
+    compute(member.engine, processes, 1, reducer);
+    reducer.finish();
+    EXPECT_TRUE(at::equal(needed_of(member.engine.gradient(), processes, member.shards),
+                          needed_of(one, processes, member.shards)));
+  });
 }
 
 }  // namespace

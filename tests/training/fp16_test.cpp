@@ -18,11 +18,11 @@ TEST(Fp16, AnOverflowingModelRecovers) {
   const TinyRun tiny(overflowing());
   Trainer trainer = tiny.trainer();
   int64_t not_finite = 0;
-  trainer.after_backward = [&](const Batch&, double& loss, const at::Tensor& grad) {
+  const auto count = [&](const Batch&, double& loss, const at::Tensor& grad) {
     EXPECT_TRUE(std::isfinite(loss));
     not_finite += grad.isfinite().all().item<bool>() ? 0 : 1;
   };
-  EXPECT_EQ(trainer.run().exit_code, 0);
+  EXPECT_EQ(trainer.run({.after_backward = count}).exit_code, 0);
   EXPECT_GT(not_finite, 0) << "nothing overflowed";
   const std::vector<Json> skips = tiny.events("skip");
   EXPECT_EQ(static_cast<int64_t>(skips.size()), not_finite);
@@ -61,10 +61,10 @@ TEST(Fp16, ResumesToTheSameBits) {
 TEST(Fp16, AtTheFloorAnOverflowCounts) {
   const TinyRun tiny(Json{{"precision", "fp16"}, {"guard", {{"max_skips", 3}}}});
   Trainer trainer = tiny.trainer();
-  trainer.after_backward = [](const Batch& batch, double&, const at::Tensor& grad) {
+  const auto spoil = [](const Batch& batch, double&, const at::Tensor& grad) {
     if (batch.index >= 5) grad[3] = HUGE_VAL;
   };
-  testing::error_of(ErrorKind::kNumeric, [&] { trainer.run(); });
+  testing::error_of(ErrorKind::kNumeric, [&] { trainer.run({.after_backward = spoil}); });
   const std::vector<Json> skips = tiny.events("skip");
   // From 2^16 down to 1, then three that count.
   ASSERT_EQ(skips.size(), 16U + 3U);
@@ -74,10 +74,10 @@ TEST(Fp16, AtTheFloorAnOverflowCounts) {
 TEST(Fp16, ALossThatIsNotFiniteIsNotTheScales) {
   const TinyRun tiny(Json{{"precision", "fp16"}});
   Trainer trainer = tiny.trainer();
-  trainer.after_backward = [](const Batch& batch, double& loss, const at::Tensor&) {
+  const auto spoil = [](const Batch& batch, double& loss, const at::Tensor&) {
     if (batch.index == 5) loss = NAN;
   };
-  trainer.run();
+  trainer.run({.after_backward = spoil});
   ASSERT_EQ(tiny.events("skip").size(), 1U);
   EXPECT_EQ(tiny.events("skip")[0].at("reason"), "the loss is not finite");
   EXPECT_EQ(tiny.state(40).loss_scale->scale, 65536);

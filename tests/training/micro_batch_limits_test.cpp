@@ -362,11 +362,9 @@ TEST(MicroBatchLimits, ARunGoesOnWithSmallerMicroBatchesAndItsResumesToo) {
   const KeepsSwigluValue scope(true);
   {
     Trainer trainer = keeping.trainer();
-    trainer.after_backward = [](const Batch&, double&, const at::Tensor&) {
-      keep_swiglu_value(true);
-    };
+    const auto keep = [](const Batch&, double&, const at::Tensor&) { keep_swiglu_value(true); };
     const RefusesAbove limit(static_cast<size_t>(100 * vocab_size * 4));
-    EXPECT_EQ(trainer.run().exit_code, 0);
+    EXPECT_EQ(trainer.run({.after_backward = keep}).exit_code, 0);
   }
   EXPECT_EQ(keeping.events("oom_fit").size(), 3U);
   EXPECT_EQ(keeping.bytes(20), expected);

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/processors.h"
+#include "base/machine.h"
 #include "base/support.h"
 #include "batching/test_corpus.h"
 #include "training/memory_plan.h"

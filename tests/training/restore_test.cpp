@@ -138,8 +138,7 @@ TEST(KeepAfterRollback, TakesWindowsFromTheCheckpointAndLimitsFromBefore) {
 
 TEST(RestoreRun, ABeginningIsThatOfTheSeedAndACheckpointThatOfItsStep) {
   const TinyRun tiny;
-  ExchangeLines none(only_process());
-  OptimizerShards whole(only_process(), tiny.config, none);
+  OptimizerShards whole(only_process(), tiny.config);
   Engine begun(tiny.config);
   const TrainingState beginning =
       restore_run(tiny.config, tiny.data, tiny.run, std::nullopt, begun, only_process(), whole);

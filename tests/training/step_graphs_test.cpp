@@ -357,11 +357,11 @@ TEST(StepGraphs, TheGuardKeepsAnUpdateFromBeingLaunched) {
       TinyRun tiny(changes);
       tiny.config.compile = compile;
       Trainer trainer = tiny.trainer();
-      trainer.after_backward = [](const Batch& batch, double& loss, const at::Tensor& grad) {
+      const auto spoil = [](const Batch& batch, double& loss, const at::Tensor& grad) {
         if (batch.index == 12) loss = NAN;
         if (batch.index == 23) grad[3] = HUGE_VAL;
       };
-      trainer.run();
+      trainer.run({.after_backward = spoil});
       EXPECT_EQ(tiny.events(policy).size(), 2U);
       weights.push_back(tiny.bytes(40));
     }

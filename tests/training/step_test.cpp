@@ -45,6 +45,64 @@ struct Step {
   double loss = 0;
 };
 
+// What falls out depends on neither micro-batches, compilation, activation checkpointing nor
+// shares.
+TEST(Step, DropoutIsAFunctionOfTheBatch) {
+  const testing::Threads one_thread{1};
+  struct Outcome {
+    double loss;
+    at::Tensor grad;
+  };
+  Batch batch = ragged_batch({16, 9, 7, 16, 3, 2, 12, 5});
+  const auto outcome = [&](double dropout, int64_t micro_rows, bool checkpointing,
+                           CompileMode compile, uint64_t seed = 1) {
+    ModelConfig config = testing::tiny_model_config();
+    config.dropout = dropout;
+    config.activation_checkpointing = checkpointing;
+    Parameters parameters(ParameterLayout(config, testing::kTinyVocabulary), at::kFloat, at::kCPU);
+    parameters.initialize(/*seed=*/7, config.initializer_range);
+    Llama llama(config, parameters, testing::kTinyLength, compile, 0, false, seed);
+    const at::Tensor grad = at::zeros_like(parameters.master());
+    return Outcome{accumulate_batch(llama, batch, micro_rows * batch.length, grad), grad};
+  };
+  const Outcome whole = outcome(0.2, 8, false, CompileMode::kEager);
+  for (const bool checkpointing : {false, true}) {
+    for (const CompileMode compile : {CompileMode::kEager, CompileMode::kScript}) {
+      for (const int64_t micro_rows : {1, 3, 8}) {
+        const Outcome cut = outcome(0.2, micro_rows, checkpointing, compile);
+        EXPECT_NEAR(cut.loss, whole.loss, 1e-6);
+        EXPECT_LT(largest_difference(cut.grad, whole.grad), 1e-6);
+      }
+    }
+  }
+  const auto differs = [&](const Outcome& other) {
+    EXPECT_GT(std::abs(other.loss - whole.loss), 1e-4);
+  };
+  differs(outcome(0, 8, false, CompileMode::kEager));
+  differs(outcome(0.2, 8, false, CompileMode::kEager, /*seed=*/2));
+  batch.index = 1;
+  differs(outcome(0.2, 8, false, CompileMode::kEager));
+  // The second half of the rows, as a share of its own.
+  batch.index = 0;
+  Batch share = batch;
+  const auto half = static_cast<std::ptrdiff_t>(4 * batch.length);
+  share.rows = 4;
+  share.first_row = 4;
+  share.inputs.erase(share.inputs.begin(), share.inputs.begin() + half);
+  share.targets.erase(share.targets.begin(), share.targets.begin() + half);
+  const auto part = [&](Batch& rows, int64_t first, int64_t end) {
+    ModelConfig config = testing::tiny_model_config();
+    config.dropout = 0.2;
+    Parameters parameters(ParameterLayout(config, testing::kTinyVocabulary), at::kFloat, at::kCPU);
+    parameters.initialize(/*seed=*/7, config.initializer_range);
+    Llama llama(config, parameters, testing::kTinyLength, CompileMode::kEager, 0, false, 1);
+    const at::Tensor grad = at::zeros_like(parameters.master());
+    return accumulate_rows(llama, rows, {first, end}, 1024, grad);
+  };
+  EXPECT_NEAR(part(share, 0, 4), part(batch, 4, 8), 1e-9);
+  EXPECT_NEAR(part(batch, 0, 4) + part(share, 0, 4), whole.loss, 1e-6);
+}
+
 TEST(Step, MicroBatchesChangeNothing) {
   TinyModel model;
   const std::vector<std::vector<int64_t>> shapes = {

@@ -32,8 +32,7 @@ Spoil bad_gradient(int64_t batch, double value, int64_t index) {
 RunOutcome train(const TinyRun& tiny, const Spoil& spoil,
                  std::optional<int64_t> checkpoint = std::nullopt) {
   Trainer trainer = tiny.trainer(checkpoint);
-  trainer.after_backward = spoil;
-  return trainer.run();
+  return trainer.run({.after_backward = spoil});
 }
 
 size_t fingerprint_of(const Parameters& parameters) {

@@ -11,8 +11,7 @@ RunOutcome train_spoiled(const TinyRun& tiny,
                          const std::function<void(const Batch&, double&, const at::Tensor&)>& spoil,
                          std::optional<int64_t> checkpoint = std::nullopt) {
   Trainer trainer = tiny.trainer(checkpoint);
-  trainer.after_backward = spoil;
-  return trainer.run();
+  return trainer.run({.after_backward = spoil});
 }
 
 // No update follows them, so nothing but the checkpoint of the last step can remember them.

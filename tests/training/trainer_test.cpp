@@ -3,7 +3,6 @@
 
 #include <csignal>
 
-#include "base/signal.h"
 #include "base/stop.h"
 #include "training/tiny_run.h"
 
@@ -160,10 +159,10 @@ TEST(TrainerDeathTest, ASignalEndsItAfterTheStepWithACheckpoint) {
     install_signal_handlers();
     const TinyRun tiny;
     Trainer trainer = tiny.trainer();
-    trainer.after_backward = [](const Batch& batch, double&, const at::Tensor&) {
+    const auto raise = [](const Batch& batch, double&, const at::Tensor&) {
       if (batch.index == 12) std::raise(SIGUSR1);
     };
-    const RunOutcome outcome = trainer.run();
+    const RunOutcome outcome = trainer.run({.after_backward = raise});
     const bool whole = trainer.state().step == 13 && tiny.state(13).step == 13 &&
                        tiny.status().at("state") == "stopped" &&
                        tiny.events("signal").size() == 1 && tiny.events("end").size() == 1;
@@ -192,10 +191,10 @@ TEST(Trainer, ABatchThatIsSpoiledIsSkippedOrGoneBackFrom) {
   for (const char* policy : {"skip", "rollback"}) {
     const TinyRun tiny(Json{{"guard", {{"on_nonfinite", policy}}}});
     Trainer trainer = tiny.trainer();
-    trainer.after_backward = [](const Batch& batch, double& loss, const at::Tensor&) {
+    const auto spoil = [](const Batch& batch, double& loss, const at::Tensor&) {
       if (batch.index == 17) loss = NAN;
     };
-    EXPECT_EQ(trainer.run().exit_code, 0);
+    EXPECT_EQ(trainer.run({.after_backward = spoil}).exit_code, 0);
     EXPECT_EQ(trainer.state().step, 40);
     EXPECT_EQ(trainer.state().batch, 41);
     EXPECT_EQ(tiny.events(policy).size(), 1U);
@@ -207,10 +206,11 @@ TEST(Trainer, ABatchThatIsSpoiledIsSkippedOrGoneBackFrom) {
 TEST(Trainer, AnErrorIsToldAndThrownOn) {
   const TinyRun tiny;
   Trainer trainer = tiny.trainer();
-  trainer.after_backward = [](const Batch& batch, double&, const at::Tensor&) {
+  const auto fail = [](const Batch& batch, double&, const at::Tensor&) {
     if (batch.index == 12) throw Error(ErrorKind::kData, "the text is gone");
   };
-  EXPECT_EQ(error_of(ErrorKind::kData, [&] { trainer.run(); }), "the text is gone");
+  EXPECT_EQ(error_of(ErrorKind::kData, [&] { trainer.run({.after_backward = fail}); }),
+            "the text is gone");
   EXPECT_EQ(trainer.failed_status() + "\n", read_file(tiny.run.status()));
   EXPECT_EQ(tiny.status().at("state"), "failed");
   EXPECT_EQ(tiny.status().at("exit_code"), 3);

@@ -22,8 +22,7 @@ using Tamper = std::function<void(const fs::path&)>;
 struct HalfRun : TinyRun {
   explicit HalfRun(const Json& changes = Json::object()) : TinyRun(changes) {
     Trainer trainer = this->trainer();
-    trainer.last_step = 20;
-    trainer.run();
+    trainer.run({.last_step = 20});
   }
 };
 

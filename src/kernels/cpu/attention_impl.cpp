@@ -5,8 +5,6 @@
 // scores; on the diagonal only its lower half. Everything a product reads is packed and padded with
 // zeros first, so that no product knows of odd counts or sizes.
 #include "kernels/cpu/attention.h"
-#include "kernels/cpu/attention_pack.h"
-#include "kernels/cpu/attention_prefetch.h"
 #include "kernels/cpu/tiles.h"
 
 namespace lmtrain::LMTRAIN_ISA {

@@ -2,7 +2,7 @@
 // run and plan alike, or ends the run.
 #include <gtest/gtest.h>
 
-#include "base/processors.h"
+#include "base/machine.h"
 #include "e2e/references.h"
 
 namespace lmtrain::testing {

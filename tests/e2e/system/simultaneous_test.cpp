@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "e2e/references.h"
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain::testing {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/checked_json.h"
+#include "formats/strict_json.h"
 #include "fuzz/sealed.h"
 #include "fuzz/target.h"
 

@@ -1,11 +1,10 @@
 // metrics.jsonl and events.jsonl of a run, as resume and the report read them.
 #include <nlohmann/json.hpp>
 
-#include "formats/json_lines.h"
+#include "formats/strict_json.h"
 #include "fuzz/target.h"
-#include "report/curves.h"
 #include "report/metrics_series.h"
-#include "report/run_events.h"
+#include "report/run_record.h"
 
 namespace lmtrain::fuzzing {
 

@@ -1,0 +1,142 @@
+// Checks option values, with messages that say which values are allowed. CLI11's own messages print
+// the limits of double instead.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "checkpoint/given_model.h"
+#include "config/enums.h"
+#include "config/parse.h"
+#include "config/settings.h"
+#include "config/units.h"
+
+namespace lmtrain {
+
+// Returns a validator that refuses text for which `holds` is false. Its message says to give
+// `what`.
+inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::string& text)) {
+  return CLI::Validator(
+      [what, holds](std::string& text) {
+        return holds(text) ? std::string() : str("\"", text, "\" is not allowed; give ", what);
+      },
+      "");
+}
+
+// Returns `text` as a number; NaN unless the whole text is a number.
+inline double number_of(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' ? value : std::nan("");
+}
+inline bool is_integer(const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  std::strtoll(text.c_str(), &end, 10);
+  return !text.empty() && *end == '\0' && errno == 0;
+}
+
+inline CLI::Validator positive_integer() {
+  return allowed(str("an integer above 0, at most ", INT64_MAX),
+                 [](const std::string& text) { return is_integer(text) && number_of(text) > 0; });
+}
+inline CLI::Validator integer_from_zero() {
+  return allowed(str("an integer of at least 0, at most ", INT64_MAX),
+                 [](const std::string& text) { return is_integer(text) && number_of(text) >= 0; });
+}
+inline CLI::Validator any_integer() { return allowed("an integer", is_integer); }
+inline CLI::Validator number_from_zero() {
+  return allowed("a number of at least 0", [](const std::string& text) {
+    return std::isfinite(number_of(text)) && number_of(text) >= 0;
+  });
+}
+// Allows penalties from 0.001 to 1000, by which fp32 logits can be multiplied and divided.
+inline CLI::Validator penalty() {
+  return allowed("a number from 0.001 to 1000", [](const std::string& text) {
+    return number_of(text) >= 1e-3 && number_of(text) <= 1e3;
+  });
+}
+inline CLI::Validator fraction() {
+  return allowed("a number from 0 to 1", [](const std::string& text) {
+    return number_of(text) >= 0 && number_of(text) <= 1;
+  });
+}
+// Returns the number of bytes that `text` gives, with or without a unit; nothing for other text.
+inline std::optional<int64_t> bytes_of(const std::string& text) {
+  if (is_integer(text)) return std::stoll(text);
+  return parse_bytes(text);
+}
+// Allows text for which bytes_of() is above 0.
+inline CLI::Validator bytes_above_zero() {
+  return allowed("bytes above 0, such as 1000000, 512MB or 2GiB",
+                 [](const std::string& text) { return bytes_of(text).value_or(0) > 0; });
+}
+// Allows the precisions of evaluation and sampling. fp8 is not allowed: the result of a row would
+// depend on the other rows of its batch.
+inline CLI::Validator precision_of_weights() {
+  return CLI::Validator(
+      [](std::string& text) {
+        std::vector<std::string> names;
+        for (const auto& [value, name] : enum_names(PrecisionSetting{})) {
+          if (value != PrecisionSetting::kFp8) names.emplace_back(name);
+        }
+        if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
+        const std::string nearest = nearest_choice(text, names);
+        return str("\"", text, "\" is not allowed; give auto, fp32, bf16 or fp16",
+                   nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"));
+      },
+      "");
+}
+// Allows the formats of text, not token ids: `eval` encodes text with the tokenizer of the model.
+inline CLI::Validator format_of_text() {
+  return allowed("auto, text, lines, jsonl, parquet or arrow (not tokens: eval reads text)",
+                 [](const std::string& text) {
+                   const std::optional<DataFormat> format = value_named<DataFormat>(text);
+                   return format && *format != DataFormat::kTokens;
+                 });
+}
+inline CLI::Validator not_empty() {
+  return allowed("a path", [](const std::string& text) { return !text.empty(); });
+}
+inline CLI::Validator device_name() { return allowed("auto, cpu, cuda or cuda:N", is_device_name); }
+
+// Adds --last and --step N, which choose a checkpoint of a run folder. Both variables must live
+// until the command line is parsed.
+inline void add_checkpoint_options(CLI::App& command, bool& last, std::optional<int64_t>& step) {
+  CLI::Option* newest =
+      command.add_flag("--last", last, "Of a run folder: the newest checkpoint, not the best");
+  command.add_option("--step", step, "Of a run folder: the checkpoint of this step")
+      ->check(integer_from_zero())
+      ->excludes(newest);
+}
+
+// Adds the options for the config of a command and for changes to it, and loads that config.
+
+// Adds the argument for the path of the config file, and --set, whose KEY=VALUE go to `overrides`.
+// Both must live until the command line is parsed.
+inline void add_config_options(CLI::App& command, std::string& config,
+                               std::vector<std::string>& overrides) {
+  command.add_option("config", config, "The run configuration, a JSON file")
+      ->required()
+      ->check(not_empty());
+  command.add_option("--set", overrides, "Override a setting: --set optimizer.lr=3e-4")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+// Loads the config of a run to begin from the file `config`. Where `init_from` names a run, its
+// best checkpoint is taken. Throws the errors of load_config and best_checkpoint_of.
+inline Config load_new_config(const std::string& config,
+                              const std::vector<std::string>& overrides) {
+  return load_config(config, overrides, InitFrom::kRead, best_checkpoint_of);
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,191 @@
+// Reports everything about a run. People get the progress line, notes, warnings and the summary at
+// the end. Programs get metrics.jsonl, events.jsonl, status.json, TensorBoard and the file of
+// log.prometheus. A run that is done gets its model cards (checkpoint/model_card.h). The log also
+// estimates the time left. It is given the state and figures, and decides nothing. On ranks after 0
+// it is quiet: every call does nothing and returns an empty text.
+//
+// begin() must come before all calls that write to the files, unless a function says otherwise.
+// Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be written.
+//
+// With checkpoint.on_save_error "continue", lines that the disk refuses are kept and written later
+// (runlog/line_file.h), and so is a status "running". Even then sync() throws, which begin()
+// and ended() call too, and every write throws when the run folder is gone.
+// docs/formats/run_folder.md lists the events.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "batching/batch.h"
+#include "batching/batch_order.h"
+#include "checkpoint/run_folder.h"
+#include "checkpoint/state.h"
+#include "config/config.h"
+#include "device/failure.h"
+#include "distributed/step_consensus.h"
+#include "eval/evaluate.h"
+#include "eval/samples.h"
+#include "eval/task_result.h"
+#include "model/parameters.h"
+#include "optim/guard.h"
+#include "runlog/metrics.h"
+#include "runlog/prometheus.h"
+#include "runlog/report.h"
+#include "runlog/time_left.h"
+#include "schedule/due.h"
+
+namespace lmtrain {
+
+// Holds the figures of an update that was applied.
+struct AppliedStep {
+  double loss = 0, grad_norm = 0, lr = 0;
+  int64_t length = 0, targets = 0;          // tokens in a row; targets in the whole batch
+  double seconds = 0;                       // waiting for data included
+  std::optional<StepBalance> balance = {};  // set with several processes
+};
+
+// Tells what follows a step. The time left is estimated from it.
+struct RunAhead {
+  const BatchOrder& order;
+  const DueRules& rules;
+  RunClock before, now;  // the clock before and after the step
+};
+
+// Returns the fields of the events `start` and `resume` that name program, device and precision.
+nlohmann::ordered_json start_fields(const Config& config);
+
+class RunLog {
+ public:
+  // `config` is resolved. `eval_targets` is the number of targets of an evaluation; nothing without
+  // held-out text. `started` is the time at which this process began the run. `num_processes` train
+  // it together, each on its own device; this one is `rank`. Writes nothing yet.
+  RunLog(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
+         std::chrono::steady_clock::time_point started, int num_processes, int rank = 0);
+
+  // The next three serve a run that was finished before, and need no begin().
+  //
+  // Returns the line of status.json if it says that the run is done at this step, with its
+  // checkpoint in this folder. Otherwise returns an empty text, also when status.json is missing,
+  // damaged or no file. In a copied or moved run it names the folder of the original.
+  std::string done_status(const TrainingState& state) const;
+  // Logs a note that the run was finished before, and the commands that may come next.
+  void note_finished(const TrainingState& state, Stop why) const;
+  // Cuts metrics.jsonl back to `state`, and writes an event `resume` if settings were changed.
+  // `status` is the result of done_status(), and is returned unless it is empty. If it is empty,
+  // writes status.json and returns its line; also writes an event `end`, unless the run was only
+  // copied.
+  std::string finished_before(const TrainingState& state, Stop why, const std::string& status,
+                              const nlohmann::ordered_json& changed_settings) const;
+
+  // Calls put_metrics_aside() of metrics_check.h, warns with its text, if any, and returns the
+  // text. Needs no begin().
+  std::string put_metrics_aside() const;
+  // Opens the logs: metrics.jsonl is cut back to `state`, and mended. Call it again whenever the
+  // run goes back to a checkpoint.
+  void begin(const TrainingState& state);
+  // Writes the event `resume` if `resumed`, else `start`, and status.json. `reason` is the result
+  // of put_metrics_aside().
+  void started(const TrainingState& state, bool resumed, const std::string& reason,
+               const nlohmann::ordered_json& changed_settings);
+
+  // Time is counted in laps: the time since begin_lap() belongs to the update, evaluation or save
+  // that is reported next. Each of these reports begins the next lap.
+  void begin_lap() { lap(); }
+  // Adds the seconds that a step waited for data; they are part of its time.
+  void add_wait(double seconds) { seconds_waited_ += seconds; }
+  // Writes the metrics of an update and shows the progress line, which stays on the screen if
+  // `keep_line`. `state` is the state after the step.
+  void update(const TrainingState& state, const AppliedStep& step, const RunAhead& ahead,
+              bool keep_line);
+  // Writes the metrics of an evaluation, a note and status.json. `state` is the state after the
+  // evaluation. `tasks` are the results of eval.tasks.
+  void evaluated(const TrainingState& state, const Evaluation& evaluation,
+                 const std::vector<TaskResult>& tasks);
+  // Writes an event and a note of each sample.
+  void sampled(const TrainingState& state, const std::vector<SampledText>& samples);
+  // Counts the lap as time of a save: the training loop handed over a checkpoint, or waited until
+  // it was written.
+  void add_save();
+
+  // The next four write an event. All but spike() also warn.
+  void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
+  void spike(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
+  void skipped(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
+  // The run went back from step `from_step` to `state`. `checkpoint` is the folder of the
+  // checkpoint that it went back to; nothing: the run begins again.
+  void rolled_back(const TrainingState& state, const RefusedBatch& refused,
+                   const std::string& reason, int64_t from_step,
+                   const std::optional<std::filesystem::path>& checkpoint);
+  // These two only warn.
+  void no_held_out_text() const;
+  void eval_loss_not_finite(const TrainingState& state) const;
+  // Writes an event.
+  void signalled(const TrainingState& state, int signal);
+
+  // Returns when all metrics are on disk, so that a checkpoint can rely on them.
+  void sync();
+  // Writes the event of a checkpoint that is published; writing it took `seconds`.
+  void saved(const TrainingState& saved, double seconds);
+  // Writes an event, and warns where the run goes on. `lost` is the state that was not saved.
+  void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on);
+
+  // Writes status.json with the state "running".
+  void running(const TrainingState& state);
+  // Calls running() where that was last called more than ten seconds ago.
+  void refresh_status(const TrainingState& state);
+
+  // Logs the summary for people. If the run has ended, it names the commands that may come next.
+  // `saved_step` is the step of the newest checkpoint.
+  void summarize(const TrainingState& state, std::optional<int64_t> saved_step, Stop why) const;
+  // Writes the event `end` and the last status.json, and returns the line of status.json. Logs how
+  // to go on with a run that is not done, unless it `is_part`. The caller of a part, such as a
+  // trial of random restart, logs this itself.
+  std::string ended(const TrainingState& state, const RunEnd& end, bool is_part);
+  // Does the same for a run that ends with an error. Its state is "diverged" for kNumeric, else
+  // "failed". If started() was not called and settings were changed, it first writes an event
+  // `resume`. Never throws Error, since the disk may have failed. Returns an empty text when
+  // status.json could not be written.
+  std::string failed(const TrainingState& state, const Failure& failure,
+                     const nlohmann::ordered_json& changed_settings);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void begin_prometheus(const TrainingState& state);
+  void event(const std::string& name, const TrainingState& state, const std::string& reason,
+             const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
+  // Ends the lap, begins the next one, and returns the seconds of the one that ended.
+  double lap();
+  double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // Returns the evaluations in metrics.jsonl, and the checkpoints that belong to them. `saved_step`
+  // is the step of the newest checkpoint.
+  EndReport evaluations(std::optional<int64_t> saved_step) const;
+  // Returns the commands that may come next after a run has come to its end.
+  std::string next_after(Stop why, const EndReport& report) const;
+  // Whether the run goes on where its files cannot be written.
+  bool outlives_full_disk() const;
+
+  Config config_;
+  RunFolder run_;
+  ParameterLayout layout_;
+  bool has_held_out_;
+  int num_processes_;
+  bool is_quiet_;
+  std::optional<double> peak_flops_;  // of one device, a second
+  TimeLeft time_left_;
+  std::optional<LogFiles> files_;  // from begin() on
+  std::optional<PrometheusFile> prometheus_;
+  PrometheusFigures figures_;  // what prometheus_ has
+  bool is_started_ = false;    // started() has been called
+  Clock::time_point started_, status_written_, lap_begin_;
+  int64_t tokens_at_begin_ = 0;
+  double elapsed_at_begin_ = 0;
+  double seconds_waited_ = 0;    // for data, since begin()
+  bool status_is_late_ = false;  // the disk has not taken the last status.json
+};
+
+}  // namespace lmtrain
