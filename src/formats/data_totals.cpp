@@ -6,8 +6,8 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/read_file.h"
-#include "formats/strict_json.h"
 #include "formats/json_fields.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain {
 

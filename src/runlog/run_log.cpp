@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "base/examine.h"
 #include "base/elapsed.h"
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/model_card.h"
@@ -202,7 +202,7 @@ void RunLog::update(const TrainingState& state, const AppliedStep& step, const R
   const std::optional<double> mfu = model_flops_utilization(
       tokens_per_second * layout_.flops_per_token(step.length), num_processes_, peak_flops_);
   files_->update({state.step, state.tokens, step.loss, step.grad_norm, step.lr, step.length,
-                tokens_per_second, mfu, state.elapsed, step.balance});
+                  tokens_per_second, mfu, state.elapsed, step.balance});
   if (prometheus_) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     figures_ = {.step = state.step,
