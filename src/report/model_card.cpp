@@ -18,7 +18,7 @@ namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Calls f(code point, bytes) for each character; bytes that are no UTF-8 are U+FFFD.
 template <class F>
@@ -216,7 +216,7 @@ std::string numbers_text(const std::vector<double>& values) {
 // The value of a setting as `config show` has it.
 std::string setting_text(const SettingTable& table, const std::string& key) {
   const Setting* setting = table.find(key);
-  const Json value = setting == nullptr ? Json() : setting_value(*setting);
+  const OrderedJson value = setting == nullptr ? OrderedJson() : setting_value(*setting);
   return markdown_text(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
@@ -416,20 +416,20 @@ void shorten_paths(Config& config) {
   }
 }
 
-Json recipe_json(Config config) {
+OrderedJson recipe_json(Config config) {
   shorten_paths(config);
   const SettingTable table = config_settings(config);
   Config defaults;
   const SettingTable default_table = config_settings(defaults);
-  Json root = Json::object();
+  OrderedJson root = OrderedJson::object();
   for (const Setting& setting : table.settings()) {
     if (std::holds_alternative<std::monostate>(setting.slot)) continue;
     if (!is_of_the_recipe(setting.key) || !why_unused(setting, table).empty()) continue;
-    const Json value = setting_value(setting);
+    const OrderedJson value = setting_value(setting);
     if (value.is_null()) continue;
     if (!is_always_written(setting.key) && value == setting_value(*default_table.find(setting.key)))
       continue;
-    Json* section = &root;
+    OrderedJson* section = &root;
     size_t begin = 0;
     for (size_t dot = setting.key.find('.'); dot != std::string::npos;
          dot = setting.key.find('.', begin)) {
@@ -443,11 +443,11 @@ Json recipe_json(Config config) {
 
 std::string again_section(const CardFacts& facts) {
   if (facts.config == nullptr) return "";
-  const Json json = recipe_json(*facts.config);
-  std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  const OrderedJson json = recipe_json(*facts.config);
+  std::string text = json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
   // No character may hide another.
   if (shown(text, /*keeps_lines=*/true) != text)
-    text = json.dump(2, ' ', true, Json::error_handler_t::replace);
+    text = json.dump(2, ' ', true, OrderedJson::error_handler_t::replace);
   return section("Training it again",
                  "Write this to `config.json`, with the paths of your copies of the text:\n\n" +
                      fenced("json", text) + "\n" + fenced("sh", "lmtrain train config.json\n"));
