@@ -29,6 +29,9 @@ NAMES_IN_LAYER = {
     "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
 }  # fmt: skip
 
+# llama.cpp computes a Mistral as a Llama.
+ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+
 failures = 0
 
 
@@ -67,14 +70,14 @@ def expected_tensors(folder, config):
     for name, values in tensors_of(folder).items():
         if name == "lm_head.weight" and config.get("tie_word_embeddings"):
             continue
-        stem = name.removesuffix(".weight")
+        stem, part = name.rsplit(".", 1)  # "weight" or "bias"
         if stem.startswith("model.layers."):
             _, _, layer, rest = stem.split(".", 3)
-            theirs = f"blk.{layer}.{NAMES_IN_LAYER[rest]}.weight"
+            theirs = f"blk.{layer}.{NAMES_IN_LAYER[rest]}.{part}"
         else:
-            theirs = NAMES[stem] + ".weight"
+            theirs = f"{NAMES[stem]}.{part}"
         kind = stem.rsplit(".", 1)[-1]
-        if config["model_type"] == "llama" and kind in heads:
+        if ARCHITECTURES.get(config["model_type"]) == "llama" and kind in heads:
             rows = values.reshape(heads[kind], 2, -1, values.shape[1])
             values = rows.swapaxes(1, 2).reshape(values.shape)
         expected[theirs] = values
@@ -90,7 +93,7 @@ def check_fields(path, folder, dtype):
     head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     wanted = {
-        "GGUF.version": 3, "general.architecture": config["model_type"], "general.alignment": 32,
+        "GGUF.version": 3, "general.architecture": ARCHITECTURES[config["model_type"]], "general.alignment": 32,
         f"{family}.block_count": config["num_hidden_layers"], f"{family}.embedding_length": config["hidden_size"],
         f"{family}.feed_forward_length": config["intermediate_size"], f"{family}.attention.head_count": config["num_attention_heads"],
         f"{family}.attention.head_count_kv": config["num_key_value_heads"], f"{family}.attention.key_length": head_dim,
@@ -99,6 +102,11 @@ def check_fields(path, folder, dtype):
         f"{family}.attention.layer_norm_rms_epsilon": float(numpy.float32(config["rms_norm_eps"])),
         f"{family}.rope.freq_base": float(numpy.float32(rope.get("rope_theta", config.get("rope_theta", 10000.0)))),
     }  # fmt: skip
+    if rope.get("rope_type") in ("linear", "yarn"):
+        wanted[f"{family}.rope.scaling.type"] = rope["rope_type"]
+        wanted[f"{family}.rope.scaling.factor"] = float(numpy.float32(rope["factor"]))
+    if rope.get("rope_type") == "yarn":
+        wanted[f"{family}.rope.scaling.original_context_length"] = rope["original_max_position_embeddings"]
     wrong = {key: (fields.get(key), value) for key, value in wanted.items() if fields.get(key) != value}
     report(not wrong, f"{dtype}: {len(fields)} fields are read", str(wrong or ""))
     for key in ("tokens", "token_type") + (("scores",) if fields["tokenizer.ggml.model"] == "llama" else ()):

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Does llama.cpp read what `lmtrain export --format gguf` writes, and does it compute the same? By hand; needs the network once.
 #   scripts/check_gguf.sh TARGET...   runs, checkpoints or folders of transformers with a tokenizer
-#   scripts/check_gguf.sh             the stored reference folders and tiny runs of its own: Llama and Qwen3, with both kinds of tokenizer
+#   scripts/check_gguf.sh             the stored reference folders and tiny runs of its own: Llama, Qwen3, Qwen2 with yarn and Mistral with
+#                                     linear positions, with both kinds of tokenizer
 #     --tokens N    of each greedy text (default 40)
 #     --prompt TEXT repeatable; default: some of several kinds
 # Exports in fp32, fp16, bf16 and q8_0. The package gguf reads every field and tensor back and compares the numbers with those of the
@@ -52,11 +53,15 @@ cat >"$work/tiny.json" <<JSON
   "batch": { "tokens": 1024 }, "optimizer": { "lr": 0.002 }, "train": { "steps": 60 }
 }
 JSON
-for model in llama qwen3; do
+for model in llama qwen3 qwen2 mistral; do
   for type in bpe byte_bpe; do
     run=$work/$model-$type
     changes=(--set "model.model_type=$model" --set "tokenizer.train.type=$type")
-    if [ "$model" = qwen3 ]; then changes+=(--set model.head_dim=64); fi
+    case $model in
+      qwen3) changes+=(--set model.head_dim=64) ;;
+      qwen2) changes+=(--set 'model.rope_scaling={"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64}') ;;
+      mistral) changes+=(--set 'model.rope_scaling={"rope_type": "linear", "factor": 2}') ;;
+    esac
     if "$binary" train "$work/tiny.json" --run-dir "$run" "${changes[@]}" >"$work/out" 2>"$work/log"; then
       "${check[@]}" "$run" "$@" || status=1
     else

@@ -48,7 +48,7 @@ for folder in "$reference"/llama/*/ "$reference"/eval/hf/ "$reference"/eval/hf_s
 done
 if [ -x "$binary" ]; then
   # Our own sources as the text: a tokenizer of 512 pieces, a model of two million weights, 20 steps, untied and grouped; as a
-  # Llama, and as a Qwen3 whose checkpoints are in bf16.
+  # Llama, a Qwen3 whose checkpoints are in bf16, a Qwen2 with yarn and a Mistral with linear positions.
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   cat >"$work/tiny.json" <<JSON
@@ -62,9 +62,13 @@ if [ -x "$binary" ]; then
   "batch": { "tokens": 1024 }, "train": { "steps": 20 }
 }
 JSON
-  for model in llama qwen3; do
+  for model in llama qwen3 qwen2 mistral; do
     changes=(--set "model.model_type=$model")
-    if [ "$model" = qwen3 ]; then changes+=(--set model.head_dim=64 --set checkpoint.dtype=bf16); fi
+    case $model in
+      qwen3) changes+=(--set model.head_dim=64 --set checkpoint.dtype=bf16) ;;
+      qwen2) changes+=(--set 'model.rope_scaling={"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64}') ;;
+      mistral) changes+=(--set model.sliding_window=256 --set 'model.rope_scaling={"rope_type": "linear", "factor": 2}') ;;
+    esac
     if "$binary" train "$work/tiny.json" --run-dir "$work/$model" "${changes[@]}" >"$work/out" 2>"$work/log"; then
       "${check[@]}" "$work/$model" || status=1
     else

@@ -16,11 +16,14 @@ using NamePair = std::pair<std::string_view, std::string_view>;
 constexpr std::array<NamePair, 3> kNames = {{{"model.embed_tokens.weight", "token_embd.weight"},
                                              {"model.norm.weight", "output_norm.weight"},
                                              {"lm_head.weight", "output.weight"}}};
-constexpr std::array<NamePair, 11> kNamesInLayer = {
+constexpr std::array<NamePair, 14> kNamesInLayer = {
     {{"input_layernorm.weight", "attn_norm.weight"},
      {"self_attn.q_proj.weight", "attn_q.weight"},
      {"self_attn.k_proj.weight", "attn_k.weight"},
      {"self_attn.v_proj.weight", "attn_v.weight"},
+     {"self_attn.q_proj.bias", "attn_q.bias"},
+     {"self_attn.k_proj.bias", "attn_k.bias"},
+     {"self_attn.v_proj.bias", "attn_v.bias"},
      {"self_attn.o_proj.weight", "attn_output.weight"},
      {"self_attn.q_norm.weight", "attn_q_norm.weight"},
      {"self_attn.k_norm.weight", "attn_k_norm.weight"},
@@ -47,8 +50,47 @@ uint32_t file_type(GgufType type) {
   return 32;
 }
 
-bool has_scaled_rope(const ModelConfig& model) {
-  return model.rope_scaling && model.rope_scaling->rope_type == RopeType::kLlama3;
+RopeType rope_type(const ModelConfig& model) {
+  return model.rope_scaling ? model.rope_scaling->rope_type : RopeType::kDefault;
+}
+
+// llama.cpp computes queries and keys of these with neighbours as pairs.
+bool is_llama_of_gguf(const ModelConfig& model) {
+  return model.model_type == ModelArchitecture::kLlama ||
+         model.model_type == ModelArchitecture::kMistral;
+}
+
+void require_known_scaling(const ModelConfig& model) {
+  if (rope_type(model) == RopeType::kLlama3 && !is_llama_of_gguf(model)) {
+    throw Error(ErrorKind::kConfig,
+                str("llama.cpp computes no ", model.has_qk_norm() ? "Qwen3" : "Qwen2",
+                    " with the scaled positions of rope_type \"llama3\"; export it with --format "
+                    "hf"));
+  }
+  if (rope_type(model) != RopeType::kYarn) return;
+  RopeScalingConfig plain = *model.rope_scaling;
+  const RopeScalingConfig defaults;
+  plain.attention_factor = plain.mscale = plain.mscale_all_dim = std::nullopt;
+  plain.beta_fast = defaults.beta_fast;
+  plain.beta_slow = defaults.beta_slow;
+  plain.truncate = defaults.truncate;
+  if (plain == *model.rope_scaling) return;
+  throw Error(ErrorKind::kConfig,
+              "llama.cpp computes rope_type \"yarn\" with the default attention_factor, beta_fast, "
+              "beta_slow and truncate, and the model has others; export it with --format hf");
+}
+
+// The keys of positions that are divided by one number, or by yarn.
+void add_scaling(const ModelConfig& model, const std::string& architecture,
+                 GgufMetadata& metadata) {
+  const RopeType type = rope_type(model);
+  if (type != RopeType::kLinear && type != RopeType::kYarn) return;
+  const std::string prefix = architecture + ".rope.scaling.";
+  metadata.add_text(prefix + "type", std::string(name_of(type)));
+  metadata.add_number(prefix + "factor", static_cast<float>(model.rope_scaling->factor));
+  if (type == RopeType::kLinear) return;
+  metadata.add_integer(prefix + "original_context_length",
+                       static_cast<uint32_t>(model.rope_scaling->original_max_position_embeddings));
 }
 
 }  // namespace
@@ -69,7 +111,7 @@ std::string gguf_tensor_name(std::string_view hf_name) {
 }
 
 int64_t paired_heads(const ModelConfig& model, std::string_view hf_name) {
-  if (model.model_type != ModelArchitecture::kLlama) return 0;
+  if (!is_llama_of_gguf(model)) return 0;
   if (hf_name.ends_with(".q_proj.weight")) return model.num_attention_heads;
   if (hf_name.ends_with(".k_proj.weight")) return model.num_key_value_heads;
   return 0;
@@ -92,7 +134,7 @@ std::vector<float> with_paired_rows(std::span<const float> values, int64_t heads
 }
 
 std::vector<float> gguf_rope_factors(const ModelConfig& model) {
-  if (!has_scaled_rope(model)) return {};
+  if (rope_type(model) != RopeType::kLlama3) return {};
   const RopeScalingConfig& scaling = *model.rope_scaling;
   const auto original = static_cast<double>(scaling.original_max_position_embeddings);
   const int64_t size = model.resolved_head_dim();
@@ -120,12 +162,9 @@ GgufType gguf_type_of(const std::vector<int64_t>& shape, GgufType type) {
 }
 
 void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetadata& metadata) {
-  if (model.has_qk_norm() && has_scaled_rope(model)) {
-    throw Error(ErrorKind::kConfig,
-                "llama.cpp computes no Qwen3 with the scaled positions of rope_type \"llama3\"; "
-                "export it with --format hf");
-  }
-  const std::string architecture(name_of(model.model_type));
+  require_known_scaling(model);
+  const std::string architecture(
+      name_of(is_llama_of_gguf(model) ? ModelArchitecture::kLlama : model.model_type));
   metadata.add_text("general.architecture", architecture);
   metadata.add_text("general.type", "model");
   metadata.add_text("general.name", facts.name);
@@ -151,6 +190,7 @@ void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetada
   metadata.add_number(str(architecture, ".attention.layer_norm_rms_epsilon"),
                       static_cast<float>(model.rms_norm_eps));
   metadata.add_number(str(architecture, ".rope.freq_base"), static_cast<float>(model.rope_theta));
+  add_scaling(model, architecture, metadata);
 }
 
 std::string size_label(int64_t parameters) {

@@ -1,6 +1,7 @@
-// Says what a GGUF file calls the parts of a Llama or Qwen3 (llama.cpp, gguf-py/gguf/constants.py
-// and convert_hf_to_gguf.py): names of tensors, keys of the shape, and the order of the rows of
-// queries and keys.
+// Says what a GGUF file calls the parts of a Llama, Qwen3, Qwen2 or Mistral (llama.cpp,
+// gguf-py/gguf/constants.py and convert_hf_to_gguf.py): names of tensors, keys of the shape, and
+// the order of the rows of queries and keys. A Mistral is written as a Llama, which llama.cpp
+// computes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace lmtrain {
 std::string gguf_tensor_name(std::string_view hf_name);
 
 // Returns how many heads the rows of a tensor have that are rotated in pairs of neighbours: those
-// of q_proj and k_proj of a Llama. 0: the rows stay where they are. A Qwen3 rotates halves.
+// of q_proj and k_proj of a Llama or Mistral. 0: the rows stay where they are. A Qwen rotates
+// halves.
 int64_t paired_heads(const ModelConfig& model, std::string_view hf_name);
 
 // Returns the values of a matrix whose rows are `heads` heads of an even size, with row r and row r
@@ -45,8 +47,9 @@ struct GgufFacts {
   int64_t max_length = 0;  // tokens
   CardConfig card{};       // what it has is written
 };
-// Adds the keys "general.*" and the keys of the architecture. Throws Error(kConfig) for a Qwen3
-// with scaled positions, which llama.cpp does not compute.
+// Adds the keys "general.*" and the keys of the architecture. Throws Error(kConfig) for scaled
+// positions that llama.cpp does not compute: llama3 in a Qwen, and a yarn whose keys are not the
+// defaults.
 void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetadata& metadata);
 
 // Returns parameters in at least two digits, as names of models have them: "363K", "1.2B".

@@ -44,6 +44,13 @@ std::set<int32_t> stop_ids_in(const fs::path& folder) {
   return stop_ids;
 }
 
+void require_whole_rows(const ModelConfig& model, int64_t max_length) {
+  if (!model.sliding_window || *model.sliding_window >= max_length) return;
+  throw Error(ErrorKind::kConfig,
+              str("--max-length ", max_length, " is above the model's sliding_window ",
+                  *model.sliding_window, ", and lmtrain computes attention over whole rows alone"));
+}
+
 }  // namespace
 
 LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions& options)
@@ -67,6 +74,7 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
                                       " pieces, the model in ", location.folder.string(), " only ",
                                       vocab_size, "; they do not belong together"));
   }
+  require_whole_rows(model, options.max_length);
   if (!options.tokenizer_path.empty()) warn_of_other_tokenizer(location.folder);
   if (location.run) {
     const Config config = read_run_config(RunFolder(*location.run)).config;

@@ -24,8 +24,9 @@ class LoadedModel {
   // Sets up libtorch's threads, and loads tokenizer and weights. Warns when the weights belong to
   // another tokenizer than the given one. Throws Error(kUsage) when there is no tokenizer;
   // Error(kData) when it has more pieces than the model, or when a file is damaged; Error(kConfig)
-  // for a device or precision that is not there, or a model that lmtrain does not have; the errors
-  // of read_run_config (checkpoint/run_config.h) for a model of a run; Error(kIo).
+  // for a device or precision that is not there, a model that lmtrain does not have, or a
+  // max_length above its sliding_window; the errors of read_run_config (checkpoint/run_config.h)
+  // for a model of a run; Error(kIo).
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
   // Adds to the answer of a command which weights it is of: "checkpoint", their folder, and "step",

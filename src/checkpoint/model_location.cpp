@@ -256,14 +256,24 @@ ModelConfig located_model_config(const ModelLocation& location) {
 }
 
 int64_t located_max_length(const ModelLocation& location) {
-  constexpr int64_t kLlamaDefault = 2048, kQwen3Default = 32768;
+  constexpr int64_t kLlamaDefault = 2048, kQwenDefault = 32768, kMistralDefault = 131072;
+  constexpr int64_t kMistralWindow = 4096;
   const fs::path file = location.folder / "config.json";
   const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return kLlamaDefault;
-  if (!json.contains("max_position_embeddings"))
-    return json.value("model_type", nlohmann::json()) == name_of(ModelArchitecture::kQwen3)
-               ? kQwen3Default
-               : kLlamaDefault;
+  const nlohmann::json type = json.value("model_type", nlohmann::json());
+  const bool is_mistral = type == name_of(ModelArchitecture::kMistral);
+  const bool is_qwen =
+      type == name_of(ModelArchitecture::kQwen3) || type == name_of(ModelArchitecture::kQwen2);
+  // Of a file whose window cannot be read the model is refused.
+  const nlohmann::json window =
+      is_mistral ? json.value("sliding_window", nlohmann::json(kMistralWindow)) : nlohmann::json();
+  const int64_t longest = window.is_number_integer() && window.get<int64_t>() > 0
+                              ? window.get<int64_t>()
+                              : kLongestRows;
+  if (!json.contains("max_position_embeddings")) {
+    return std::min(longest, is_mistral ? kMistralDefault : is_qwen ? kQwenDefault : kLlamaDefault);
+  }
   const auto& value = json.at("max_position_embeddings");
   const bool fits =
       value.is_number_integer() && value.get<int64_t>() > 0 && value.get<int64_t>() <= kLongestRows;
@@ -272,7 +282,7 @@ int64_t located_max_length(const ModelLocation& location) {
                 str(file.string(), ": /max_position_embeddings: ", value.dump(),
                     " is not a length; allowed: an integer from 1 to ", kLongestRows));
   }
-  return value.get<int64_t>();
+  return std::min(longest, value.get<int64_t>());
 }
 
 }  // namespace lmtrain

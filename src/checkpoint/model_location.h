@@ -64,9 +64,10 @@ auto with_located_model(const std::filesystem::path& path, const Work& work,
 // Reads the architecture from the location's config.json. Throws Error(kConfig) when lmtrain has no
 // such model.
 ModelConfig located_model_config(const ModelLocation& location);
-// Returns max_position_embeddings, in tokens, from the location's config.json; 2048, or 32768 for a
-// Qwen3, when the key is absent (the defaults of transformers). Throws Error(kConfig) when it is no
-// integer from 1 to 2^30.
+// Returns max_position_embeddings, in tokens, from the location's config.json; when the key is
+// absent 2048, or 32768 for a Qwen, or 131072 for a Mistral (the defaults of transformers). For a
+// Mistral with a sliding_window it is at most that, since attention covers whole rows. Throws
+// Error(kConfig) when it is no integer from 1 to 2^30.
 int64_t located_max_length(const ModelLocation& location);
 
 }  // namespace lmtrain

@@ -229,6 +229,19 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     "; lower that, or give tokenizer.model"));
 }
 
+// Attention covers the whole row, as far as a window of this size reaches.
+void check_window(const Config& config, Rules& rules) {
+  const ModelConfig& model = config.model;
+  const bool has_window = model.model_type == ModelArchitecture::kMistral && model.sliding_window;
+  rules.require(!has_window || *model.sliding_window >= config.sequence.max_length,
+                {"model.sliding_window", "sequence.max_length", "model.model_type"},
+                str("model.sliding_window ", model.sliding_window.value_or(0),
+                    " is below sequence.max_length ", config.sequence.max_length,
+                    ", and lmtrain computes attention over whole rows alone; lower "
+                    "sequence.max_length to it",
+                    config.init_from ? "" : ", or set model.sliding_window to null"));
+}
+
 void check_model_size(const Config& config, Rules& rules) {
   const std::optional<std::string>& size = config.model.size;
   if (!size) return;
@@ -279,6 +292,11 @@ void check_model(const ModelConfig& model, const std::string& prefix, SettingRea
                 {prefix + "head_dim", prefix + "hidden_size", heads},
                 str("the width of a head is ", model.resolved_head_dim(),
                     "; allowed: an even number (rotary embedding turns pairs)"));
+  const bool is_yarn = model.rope_scaling && model.rope_scaling->rope_type == RopeType::kYarn;
+  rules.require(
+      !is_yarn || model.rope_theta > 1, {prefix + "rope_theta", prefix + "rope_scaling"},
+      str(prefix, "rope_theta ", model.rope_theta,
+          " gives no wavelengths that rope_type yarn could tell apart; allowed: above 1"));
 }
 
 void check_architectures(const JsonNode* model_node, const ModelConfig& model,
@@ -293,12 +311,30 @@ void check_architectures(const JsonNode* model_node, const ModelConfig& model,
                      name_of(model.model_type), ", which is ", hf_class(model.model_type)));
 }
 
+void check_attention_bias(const JsonNode* model_node, const ModelConfig& model,
+                          const std::string& prefix, SettingReader& reader) {
+  const JsonNode* node = model_node == nullptr ? nullptr : model_node->find("attention_bias");
+  const std::string key = prefix + "attention_bias";
+  if (node == nullptr || !node->is(JsonNode::Type::kBool) || reader.bad(key)) return;
+  const bool is_ignored = prefix.empty() && model.has_qkv_bias();
+  if (reader.bad(prefix + "model_type") || is_ignored || node->boolean == model.has_qkv_bias())
+    return;
+  const char* what = model.has_qkv_bias()
+                         ? " computes: its q_proj, k_proj and v_proj have biases; allowed: true"
+                         : " computes: its projections have no bias; allowed: false (lmtrain has "
+                           "biases of q_proj, k_proj and v_proj, in a qwen2)";
+  reader.problem(node->where, pointer_of(key),
+                 str(quote_json(*node), " is not what ", prefix, "model_type ",
+                     name_of(model.model_type), what));
+}
+
 void check_config(const Config& config, SettingReader& reader) {
   Rules rules(reader);
   check_data(config, rules, reader);
   check_sequence(config.sequence, rules);
   if (!completes_shape(config)) check_model(config.model, "model.", reader);
   check_model_size(config, rules);
+  check_window(config, rules);
   check_batch(config, rules);
   check_fp8(config, rules);
   check_optimizer(config, rules);

@@ -20,5 +20,9 @@ void check_model(const ModelConfig& model, const std::string& prefix, SettingRea
 // value.
 void check_architectures(const JsonNode* model_node, const ModelConfig& model,
                          const std::string& prefix, SettingReader& reader);
+// Checks in the same way that `attention_bias` says what model.model_type computes. In
+// transformers' config.json of a qwen2, whose class has no such key, it may be false too.
+void check_attention_bias(const JsonNode* model_node, const ModelConfig& model,
+                          const std::string& prefix, SettingReader& reader);
 
 }  // namespace lmtrain

@@ -89,20 +89,31 @@ struct SequenceConfig {
   bool operator==(const SequenceConfig&) const = default;
 };
 
-// This is transformers' rope_scaling (rope_parameters in transformers 5) of type llama3 or default.
+// This is transformers' rope_scaling (rope_parameters in transformers 5). A rope_type reads some of
+// the fields (model/rope.h).
 struct RopeScalingConfig {
   RopeType rope_type = RopeType::kDefault;
   double factor = 8.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 8192;
+  // Parts of yarn. Without attention_factor it follows from factor, mscale and mscale_all_dim; one
+  // of these two has no effect without the other.
+  std::optional<double> attention_factor = std::nullopt;
+  std::optional<double> mscale = std::nullopt;
+  std::optional<double> mscale_all_dim = std::nullopt;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;
   bool operator==(const RopeScalingConfig&) const = default;
 };
 
-// Names and meanings are as in transformers' LlamaConfig and Qwen3Config, but for two settings that
-// these lack. activation_checkpointing saves memory: the backward pass computes activations again.
-// `initializer` says which matrices begin at zero. A Qwen3 is a Llama with a norm of each query and
-// key head (QK-norm).
+// Names and meanings are as in transformers' LlamaConfig, Qwen3Config, Qwen2Config and
+// MistralConfig, but for two settings that these lack. activation_checkpointing saves memory: the
+// backward pass computes activations again. `initializer` says which matrices begin at zero. A
+// Qwen3 is a Llama with a norm of each query and key head (QK-norm), and a Qwen2 a Llama with
+// biases of queries, keys and values. A Mistral is a Llama, since rows are not longer than its
+// window.
 struct ModelConfig {
   ModelArchitecture model_type = ModelArchitecture::kLlama;
   std::optional<std::string> size;  // "auto" or parameters, "3M"; none once the shape is chosen
@@ -114,6 +125,7 @@ struct ModelConfig {
   std::optional<int64_t> head_dim;  // none: hidden_size / num_attention_heads
   double rope_theta = 10000.0;
   std::optional<RopeScalingConfig> rope_scaling;
+  std::optional<int64_t> sliding_window;  // mistral: positions; none: the whole row
   double rms_norm_eps = 1e-5;
   bool tie_word_embeddings = true;
   double initializer_range = 0.02;
@@ -124,6 +136,7 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 
   bool has_qk_norm() const { return model_type == ModelArchitecture::kQwen3; }
+  bool has_qkv_bias() const { return model_type == ModelArchitecture::kQwen2; }
   int64_t resolved_head_dim() const { return head_dim.value_or(hidden_size / num_attention_heads); }
 };
 

@@ -100,22 +100,34 @@ constexpr auto enum_names(LengthScheduleType) {
 }
 
 // `rope_type` of `model.rope_scaling`.
-enum class RopeType { kDefault, kLlama3 };
+enum class RopeType { kDefault, kLinear, kLlama3, kYarn };
 constexpr auto enum_names(RopeType) {
   using enum RopeType;
-  return std::to_array<EnumName<RopeType>>({{kDefault, "default"}, {kLlama3, "llama3"}});
+  return std::to_array<EnumName<RopeType>>(
+      {{kDefault, "default"}, {kLinear, "linear"}, {kLlama3, "llama3"}, {kYarn, "yarn"}});
 }
 
 // `model.model_type`: the architectures of transformers that lmtrain computes.
-enum class ModelArchitecture { kLlama, kQwen3 };
+enum class ModelArchitecture { kLlama, kQwen3, kQwen2, kMistral };
 constexpr auto enum_names(ModelArchitecture) {
   using enum ModelArchitecture;
-  return std::to_array<EnumName<ModelArchitecture>>({{kLlama, "llama"}, {kQwen3, "qwen3"}});
+  return std::to_array<EnumName<ModelArchitecture>>(
+      {{kLlama, "llama"}, {kQwen3, "qwen3"}, {kQwen2, "qwen2"}, {kMistral, "mistral"}});
 }
 
 // Returns the name of transformers' class of such a model.
 constexpr const char* hf_class(ModelArchitecture type) {
-  return type == ModelArchitecture::kQwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
+  switch (type) {
+    case ModelArchitecture::kQwen3:
+      return "Qwen3ForCausalLM";
+    case ModelArchitecture::kQwen2:
+      return "Qwen2ForCausalLM";
+    case ModelArchitecture::kMistral:
+      return "MistralForCausalLM";
+    case ModelArchitecture::kLlama:
+      break;
+  }
+  return "LlamaForCausalLM";
 }
 
 // `model.initializer`.

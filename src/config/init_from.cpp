@@ -115,12 +115,18 @@ void check_init_from(const Config& config, const InitFromFolder& folder, Setting
   // No parts of a saved model.
   theirs.activation_checkpointing = given.activation_checkpointing;
   theirs.initializer = given.initializer;
+  // In a Qwen's file the number is there also where it has no effect.
+  if (theirs.model_type != ModelArchitecture::kMistral)
+    theirs.sliding_window = given.sliding_window;
   SettingTable given_table;
   SettingTable their_table;
   add_model_settings(given_table, given, "model.");
   add_model_settings(their_table, theirs, "model.");
   for (const Setting& setting : given_table.settings()) {
-    if (!config.origins.given(setting.key) || reader.bad(setting.key)) continue;
+    // null leaves no origin, and means another model for these.
+    const bool says_null =
+        setting.key == "model.rope_scaling" || setting.key == "model.sliding_window";
+    if ((!config.origins.given(setting.key) && !says_null) || reader.bad(setting.key)) continue;
     const std::string their_value = value_text(*their_table.find(setting.key));
     if (value_text(setting) == their_value) continue;
     reader.problem(config.origins.origin(setting.key), pointer_of(setting.key),

@@ -50,8 +50,9 @@ double layer_parameters(const ModelConfig& model) {
   const double queries = static_cast<double>(model.num_attention_heads) * head;
   const double keys = static_cast<double>(model.num_key_value_heads) * head;
   const double norms = 2 * width + (model.has_qk_norm() ? 2 * head : 0);
+  const double biases = model.has_qkv_bias() ? queries + 2 * keys : 0;
   return width * (2 * queries + 2 * keys + 3 * static_cast<double>(model.intermediate_size)) +
-         norms;
+         norms + biases;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
-// The model's settings, and the keys of transformers' LlamaConfig and Qwen3Config that are known
-// but change nothing here.
+// The model's settings, and the keys of transformers' LlamaConfig, Qwen3Config, Qwen2Config and
+// MistralConfig that are known but change nothing here.
+#include <initializer_list>
+
 #include "config/settings.h"
 
 namespace lmtrain {
@@ -13,9 +15,10 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
     add(key, {}, meaning).as(Kind::kAccepted).choices = std::move(values);
   };
   add("model_type", &c.model_type,
-      "The architecture of transformers: llama, or qwen3, a Llama with a norm of each query and "
-      "key head (QK-norm).")
-      .from("Dehghani et al. 2023; Yang et al. 2025, Qwen3");
+      "The architecture of transformers: llama; qwen3, a Llama with a norm of each query and key "
+      "head (QK-norm); qwen2, a Llama with biases of queries, keys and values; mistral, a Llama "
+      "under another name.")
+      .from("Dehghani et al. 2023; Yang et al. 2025, Qwen3; Qwen 2024; Jiang et al. 2023");
   if (!prefix.empty()) {  // transformers' config.json has no such key
     add("size", &c.size,
         "Parameters of the model, \"3M\" or \"124M\", embedding counted: the nearest shape of a "
@@ -41,9 +44,15 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
       .above(0)
       .from("Su et al. 2021");
   add("rope_scaling", &c.rope_scaling,
-      "Stretches the rotary embedding: {\"rope_type\": \"llama3\", ...}.")
+      "Stretches the rotary embedding: {\"rope_type\": \"yarn\", \"factor\": 4, ...}.")
       .null_is("no scaling")
       .from("transformers, modeling_rope_utils.py");
+  add("sliding_window", &c.sliding_window,
+      "Positions that a query of a mistral sees; at least sequence.max_length, since attention "
+      "covers the whole row.")
+      .range(1, 0x1p40)
+      .null_is("the whole row")
+      .used_if(prefix + "model_type", {ModelArchitecture::kMistral});
   add("rms_norm_eps", &c.rms_norm_eps, "Added to the mean square in RMSNorm.")
       .above(0)
       .from("Zhang & Sennrich 2019");
@@ -81,14 +90,16 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
       .as(Kind::kRopeParameters);
   accept("max_position_embeddings", {},
          "No effect here; checkpoints have sequence.max_length in its place.");
-  accept("architectures", {"[\"LlamaForCausalLM\"]", "[\"Qwen3ForCausalLM\"]", "null"},
+  accept("architectures",
+         {"[\"LlamaForCausalLM\"]", "[\"Qwen3ForCausalLM\"]", "[\"Qwen2ForCausalLM\"]",
+          "[\"MistralForCausalLM\"]", "null"},
          "The architecture; that of model_type.");
   accept("hidden_act", {"\"silu\"", "\"swish\""}, "The MLP is SwiGLU.");
-  accept("attention_bias", {"false"}, "Projections have no bias.");
+  accept("attention_bias", {"false", "true"},
+         "true of a qwen2, whose q_proj, k_proj and v_proj have biases; false of all others.");
   accept("mlp_bias", {"false"}, "Projections have no bias.");
   accept("attention_dropout", {"0"}, "There is no dropout.");
   accept("use_sliding_window", {"false"}, "Attention sees the whole row.");
-  accept("sliding_window", {}, "use_sliding_window says whether there is one.");
   accept("max_window_layers", {}, "use_sliding_window says whether there is one.");
   add("layer_types", {}, "Attention sees the whole row.")
       .as(Kind::kAccepted)
@@ -123,25 +134,50 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
 }
 
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling) {
+  using enum RopeType;
   SettingTable table;
-  table.add("rope_type", &scaling.rope_type, "The rule.");
-  table.add("factor", &scaling.factor, "How much longer the context gets.")
+  const auto add = [&](const char* key, SettingSlot slot, std::initializer_list<RopeType> types,
+                       const char* meaning) -> Setting& {
+    return table.add(key, slot, meaning).used_if("rope_type", types);
+  };
+  table.add("rope_type", &scaling.rope_type, "The rule.")
+      .from("Chen et al. 2023; Dubey et al. 2024, Llama 3; Peng et al. 2023, YaRN");
+  add("factor", &scaling.factor, {kLinear, kLlama3, kYarn}, "How much longer the context gets.")
       .at_least(1)
-      .used_if("rope_type", {RopeType::kLlama3});
-  table
-      .add("low_freq_factor", &scaling.low_freq_factor,
-           "Wavelengths above original / this are stretched in full.")
-      .above(0)
-      .used_if("rope_type", {RopeType::kLlama3});
-  table
-      .add("high_freq_factor", &scaling.high_freq_factor, "Wavelengths below original / this stay.")
-      .above(0)
-      .used_if("rope_type", {RopeType::kLlama3});
-  table
-      .add("original_max_position_embeddings", &scaling.original_max_position_embeddings,
-           "The length before stretching.")
+      .default_is("8 for llama3; linear and yarn need it");
+  add("low_freq_factor", &scaling.low_freq_factor, {kLlama3},
+      "Wavelengths above original / this are stretched in full.")
+      .above(0);
+  add("high_freq_factor", &scaling.high_freq_factor, {kLlama3},
+      "Wavelengths below original / this stay.")
+      .above(0);
+  add("original_max_position_embeddings", &scaling.original_max_position_embeddings,
+      {kLlama3, kYarn}, "The length before stretching.")
       .range(1, 0x1p40)
-      .used_if("rope_type", {RopeType::kLlama3});
+      .default_is(
+          "max_position_embeddings beside it, else 8192 for llama3; yarn needs one of them");
+  add("attention_factor", &scaling.attention_factor, {kYarn}, "Multiplies cosines and sines.")
+      .above(0)
+      .null_is(
+          "0.1 ln(factor) + 1; with mscale and mscale_all_dim the ratio of 0.1 mscale ln(factor) "
+          "+ 1 of the two");
+  add("mscale", &scaling.mscale, {kYarn}, "Part of attention_factor, beside mscale_all_dim.")
+      .at_least(0)
+      .null_is("none");
+  add("mscale_all_dim", &scaling.mscale_all_dim, {kYarn},
+      "Part of attention_factor, beside mscale.")
+      .at_least(0)
+      .null_is("none");
+  add("beta_fast", &scaling.beta_fast, {kYarn},
+      "Pairs that turn more often in the original length stay.")
+      .above(0)
+      .null_is("32");
+  add("beta_slow", &scaling.beta_slow, {kYarn},
+      "Pairs that turn less often in the original length are stretched in full.")
+      .above(0)
+      .null_is("1");
+  add("truncate", &scaling.truncate, {kYarn},
+      "The pairs of beta_fast and beta_slow are rounded, outwards, to whole ones.");
   return table;
 }
 

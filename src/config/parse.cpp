@@ -154,6 +154,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   if (folder.model) check_init_from(config, folder, reader);
   if (json.root->is(JsonNode::Type::kObject)) {
     check_architectures(json.root->find("model"), config.model, "model.", reader);
+    check_attention_bias(json.root->find("model"), config.model, "model.", reader);
     check_config(config, reader);
   }
 

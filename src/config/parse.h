@@ -55,8 +55,8 @@ std::string why_config_cannot_hold(const std::string& path);
 // effect. parse_config of its dump, with InitFrom::kSkip, gives the same Config back.
 nlohmann::ordered_json config_to_json(const Config& config);
 
-// Reads transformers' config.json of a Llama or Qwen3 (the folder of a "LlamaForCausalLM" or
-// "Qwen3ForCausalLM"). A key of its class that would change what is computed, and that lmtrain has
+// Reads transformers' config.json of a Llama, Qwen3, Qwen2 or Mistral ("LlamaForCausalLM" and so
+// on). A key of its class that would change what is computed, and that lmtrain has
 // no setting for, must have the value with which lmtrain computes; all other keys without a setting
 // are ignored. A missing key has the default of transformers; vocab_size is always set. Throws
 // Error(kConfig) for what is wrong, and where model_type is missing. `origin` names the file.

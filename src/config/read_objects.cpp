@@ -12,6 +12,19 @@ using Type = JsonNode::Type;
 
 const char* const kNotRopeScaling = "is not an object";
 
+// Returns what is wrong with scaled positions; empty where nothing is.
+std::string rope_problem(const RopeScalingConfig& scaling, const ConfigOrigins& given) {
+  const bool needs_factor =
+      scaling.rope_type == RopeType::kLinear || scaling.rope_type == RopeType::kYarn;
+  if (needs_factor && !given.given("factor")) return "has no \"factor\"";
+  if (scaling.low_freq_factor >= scaling.high_freq_factor)
+    return "has a low_freq_factor that is not below high_freq_factor";
+  if (scaling.rope_type == RopeType::kYarn && !given.given("original_max_position_embeddings"))
+    return "has no \"original_max_position_embeddings\", and there is no "
+           "max_position_embeddings beside it that could stand for it";
+  return "";
+}
+
 // An object with a path is a source, any other one holds named sets of sources.
 bool is_source(const JsonNode& node) {
   return node.is(Type::kString) || (node.is(Type::kObject) && (node.find("path") != nullptr ||
@@ -20,8 +33,8 @@ bool is_source(const JsonNode& node) {
 
 }  // namespace
 
-void SettingReader::read_item(const JsonNode& node, const SettingTable& table,
-                              const Setting& setting, const std::string& pointer) {
+ConfigOrigins SettingReader::read_item(const JsonNode& node, const SettingTable& table,
+                                       const Setting& setting, const std::string& pointer) {
   SettingReader inner(UnknownKeys::kError);
   inner.read_section(node, table, "", pointer);
   for (const Setting& field : table.settings()) {
@@ -31,6 +44,7 @@ void SettingReader::read_item(const JsonNode& node, const SettingTable& table,
   }
   if (!inner.problems_.empty()) bad_.insert(setting.key);
   problems_.insert(problems_.end(), inner.problems_.begin(), inner.problems_.end());
+  return inner.origins_;
 }
 
 void SettingReader::read_texts(const JsonNode& node, const Setting& setting,
@@ -142,12 +156,15 @@ void SettingReader::read_rope_scaling(const JsonNode& node, const Setting& setti
     }
   }
   RopeScalingConfig scaling;
-  read_item(object, rope_scaling_settings(scaling), setting, pointer);
+  ConfigOrigins given = read_item(object, rope_scaling_settings(scaling), setting, pointer);
   if (bad(setting.key)) return;
-  if (scaling.low_freq_factor >= scaling.high_freq_factor) {
-    return wrong(node, setting, pointer,
-                 "has a low_freq_factor that is not below high_freq_factor");
+  const std::string original = "original_max_position_embeddings";
+  if (!given.given(original) && max_positions_ && *max_positions_ > 0) {
+    scaling.original_max_position_embeddings = *max_positions_;
+    given.by_key[original] = node.where;
   }
+  if (const std::string problem = rope_problem(scaling, given); !problem.empty())
+    return wrong(node, setting, pointer, problem);
   auto& slot = *std::get<std::optional<RopeScalingConfig>*>(setting.slot);
   // "default" is no scaling; one spelling of it keeps configurations comparable.
   slot = scaling.rope_type == RopeType::kDefault ? std::nullopt : std::optional(scaling);

@@ -102,6 +102,8 @@ void SettingReader::read_section(const JsonNode& object, const SettingTable& tab
     return;
   }
   if (pointer.empty()) is_of_run_ = object.find(kDigestKey) != nullptr;
+  if (const JsonNode* positions = object.find("max_position_embeddings"))
+    max_positions_ = positions->integer;
   for (const JsonMember& member : object.members) {
     const std::string key = join_key(section, member.key);
     const std::string below = pointer + "/" + pointer_component(member.key);

@@ -58,9 +58,9 @@ class SettingReader {
   void read_rope_scaling(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_rope_parameters(const JsonNode& node, const SettingTable& table,
                             const std::string& section, const std::string& pointer);
-  // Reads an object inside a setting, by a table of its own.
-  void read_item(const JsonNode& node, const SettingTable& table, const Setting& setting,
-                 const std::string& pointer);
+  // Reads an object inside a setting, by a table of its own. Returns where its keys were given.
+  ConfigOrigins read_item(const JsonNode& node, const SettingTable& table, const Setting& setting,
+                          const std::string& pointer);
   // Reads a setting that is such an object, by the table that `settings` binds to it. Keys that are
   // not given have their defaults.
   template <class Object>
@@ -85,6 +85,8 @@ class SettingReader {
 
   UnknownKeys unknown_;
   bool is_of_run_ = false;  // the root is a run's own config.json
+  // max_position_embeddings beside rope_scaling or rope_parameters, where it is a length.
+  std::optional<int64_t> max_positions_;
   std::vector<std::string> problems_;
   std::set<std::string> bad_;
   ConfigOrigins origins_;

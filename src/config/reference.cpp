@@ -81,7 +81,7 @@ std::string section_table(const SettingsCatalog& catalog, const std::string& sec
 
 std::string accepted_keys(const SettingsCatalog& catalog) {
   std::string out =
-      "Further keys of transformers' LlamaConfig and Qwen3Config are accepted and change nothing. "
+      "Further keys of transformers' classes of such models are accepted and change nothing. "
       "Where values are listed, any other is an error:\nlmtrain computes nothing else.\n\n"
       "| Key | Accepted | Why "
       "|\n|---|---|---|\n";

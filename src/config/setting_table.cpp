@@ -148,14 +148,14 @@ std::string allowed_without_null(const Setting& setting) {
     case SettingKind::kGroups:
       return R"(a list of {"pattern": ..., "lr": ..., "weight_decay": ...})";
     case SettingKind::kRopeScaling:
-      return R"({"rope_type": "llama3", "factor": ..., "low_freq_factor": ..., "high_freq_factor": )"
-             R"(..., "original_max_position_embeddings": ...})";
+      return R"({"rope_type": "linear", "llama3" or "yarn", "factor": ..., )"
+             R"("original_max_position_embeddings": ..., ...})";
     case SettingKind::kEarlyStop:
       return R"({"patience": ..., "min_delta": ...})";
     case SettingKind::kSamples:
       return R"({"prompts": [...], "max_tokens": ...})";
     case SettingKind::kRopeParameters:
-      return R"({"rope_theta": ..., "rope_type": "default" or "llama3", ...})";
+      return R"({"rope_theta": ..., "rope_type": "default", "linear", "llama3" or "yarn", ...})";
     case SettingKind::kAccepted:
       return setting.choices.empty()
                  ? "any value"

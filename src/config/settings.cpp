@@ -360,8 +360,8 @@ SettingTable config_settings(Config& config) {
   add_data(table, config.data);
   add_sequence(table, config.sequence);
   table.section("model",
-                "The Llama, by the names of transformers' LlamaConfig and Qwen3Config, whose "
-                "config.json can be pasted here.");
+                "The Llama, by the names of transformers' LlamaConfig, Qwen3Config, Qwen2Config "
+                "and MistralConfig, whose config.json can be pasted here.");
   add_model_settings(table, config.model, "model.");
   add_batch(table, config.batch);
   add_optimizer_settings(table, config.optimizer);

@@ -24,6 +24,9 @@ def qk_norm(qkv_BTC: Tensor, q_weight: Tensor, k_weight: Tensor, num_heads: int,
     k_BTKE = add_rms_norm(heads_BTHE[:, :, num_heads:keys], None, k_weight, eps)[1]
     return torch.cat([q_BTHE, k_BTKE, heads_BTHE[:, :, keys:]], 2).flatten(2)
 
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    return x + bias
+
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     return torch.linear(x, weight)
 

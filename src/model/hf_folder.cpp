@@ -96,8 +96,9 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
   for (const auto& [name, view] : files.tensors()) {
     if (!known.contains(name) && !is_derived(name, tied)) {
       throw Error(ErrorKind::kData, str(files.folder().string(), ": tensor ", name,
-                                        " is not part of the model that config.json describes; is "
-                                        "this a Llama without biases?"));
+                                        " is not part of the model that config.json describes; "
+                                        "lmtrain has biases of q_proj, k_proj and v_proj in a "
+                                        "qwen2 alone"));
     }
   }
   if (tied && files.contains(kHead) && files.contains(kEmbedding)) require_same_head(files);

@@ -1,5 +1,5 @@
-// Converts weights between our flat buffer and the tensors of transformers' LlamaForCausalLM or
-// Qwen3ForCausalLM.
+// Converts weights between our flat buffer and the tensors of transformers' LlamaForCausalLM,
+// Qwen3ForCausalLM, Qwen2ForCausalLM or MistralForCausalLM.
 #pragma once
 
 #include <vector>

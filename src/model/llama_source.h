@@ -1,6 +1,8 @@
 // Defines the Llama, once, in TorchScript (Touvron et al., 2302.13971; with the names of
 // transformers' LlamaForCausalLM). With the constant has_qk_norm it is a Qwen3 (Yang et al.,
-// 2505.09388; Qwen3ForCausalLM): each head of queries and of keys goes through a norm.
+// 2505.09388; Qwen3ForCausalLM): each head of queries and of keys goes through a norm. With the
+// constant has_qkv_bias it is a Qwen2 (Yang et al., 2407.10671; Qwen2ForCausalLM): queries, keys
+// and values have a bias, layers[i]["qkv_bias"].
 //
 // model/llama.cpp compiles it. Its resolver gives the names of ModelConfig as constants and `lm` as
 // our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
@@ -57,6 +59,8 @@ def dropped(x_BTD: Tensor, keys_B: Optional[Tensor], site: int) -> Tensor:
 inline constexpr const char* kLlamaLogitsSource = R"(
 def queries_keys_values(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
+    if has_qkv_bias:
+        qkv_BTC = lm.add_bias(qkv_BTC, layer["qkv_bias"])
     if has_qk_norm:
         qkv_BTC = lm.qk_norm(qkv_BTC, layer["q_norm"], layer["k_norm"], num_attention_heads, num_key_value_heads,
                              rms_norm_eps)

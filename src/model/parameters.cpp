@@ -30,7 +30,7 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
                        Initializer initializer, float* values) {
   float* const tensor = values + spec.offset;
   if (spec.shape.size() == 1) {
-    std::fill_n(tensor, spec.numel(), 1.0F);
+    std::fill_n(tensor, spec.numel(), spec.name.ends_with(".bias") ? 0.0F : 1.0F);
     return;
   }
   if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) {
@@ -101,6 +101,12 @@ ParameterLayout::ParameterLayout(const ModelConfig& model, int64_t vocab_size) {
   decayed_size_ = flat_size_;
   for (int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
     const std::string prefix = str("model.layers.", layer, ".");
+    if (model.has_qkv_bias()) {
+      offset = add(prefix + "self_attn.q_proj.bias", {q});
+      add(prefix + "self_attn.k_proj.bias", {kv});
+      add(prefix + "self_attn.v_proj.bias", {kv});
+      add_working(layer, "qkv_bias", {q + 2 * kv}, offset);
+    }
     if (model.has_qk_norm()) {
       for (const char* key : {"q_norm", "k_norm"}) {
         offset = add(str(prefix, "self_attn.", key, ".weight"), {model.resolved_head_dim()});

@@ -1,12 +1,13 @@
 // Keeps the parameters of a Llama in flat buffers: fp32 master weights, and working weights in the
 // precision of the run.
 //
-// Every tensor of transformers' LlamaForCausalLM or Qwen3ForCausalLM is a range of the flat buffer,
-// under its HF name.
-// Tensors of two dimensions, which have weight decay by default, come first, then the norms, so
-// that each kind is one range. q_proj, k_proj, v_proj and gate_proj, up_proj are adjacent, without
-// gaps: the model reads each of these two groups as one matrix. Each group, and each tensor that is
-// in none, begins at a multiple of 64 elements; the gaps before them are zero.
+// Every tensor of transformers' LlamaForCausalLM, Qwen3ForCausalLM, Qwen2ForCausalLM or
+// MistralForCausalLM is a range of the flat buffer, under its HF name.
+// Tensors of two dimensions, which have weight decay by default, come first, then norms and biases,
+// so that each kind is one range. q_proj, k_proj, v_proj and gate_proj, up_proj are adjacent,
+// without gaps: the model reads each of these two groups as one matrix, and the biases of the first
+// as one vector. Each group, and each tensor that is in none, begins at a multiple of 64 elements;
+// the gaps before them are zero.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -46,7 +47,7 @@ class ParameterLayout {
   const std::vector<WorkingSpec>& working() const { return working_; }
   // Returns the elements of the flat buffer, gaps included.
   int64_t flat_size() const { return flat_size_; }
-  // Elements [0, decayed_size) are the tensors of two dimensions; the norms follow.
+  // Elements [0, decayed_size) are the tensors of two dimensions; norms and biases follow.
   int64_t decayed_size() const { return decayed_size_; }
   // Returns N of the FLOP count: all parameters without the gaps, embeddings included, a tied head
   // counted once.
@@ -78,10 +79,10 @@ class Parameters {
   static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
-  // in matrices and embedding, ones in the norms. A value is a function of (seed, tensor name,
-  // index) alone. With kZeroOutputs o_proj and down_proj of every layer are zero instead, so that a
-  // layer adds nothing to the residual stream at first (Jordan et al. 2024, modded-nanogpt); all
-  // other tensors have the same values.
+  // in matrices and embedding, ones in the norms, zeros in biases. A value is a function of (seed,
+  // tensor name, index) alone. With kZeroOutputs o_proj and down_proj of every layer are zero
+  // instead, so that a layer adds nothing to the residual stream at first (Jordan et al. 2024,
+  // modded-nanogpt); all other tensors have the same values.
   void initialize(int64_t seed, double initializer_range,
                   Initializer initializer = Initializer::kNormal);
   // Sets the masters alone of the tensors for which `takes` returns true, and writes no others.

@@ -1,6 +1,8 @@
 // Computes the angles of rotary position embeddings in fp32, as transformers does: theta_r =
-// rope_theta^(-2r/E), and Llama 3's scaling of the slow frequencies (transformers,
-// modeling_rope_utils, rope_type "llama3").
+// rope_theta^(-2r/E), and its scalings (transformers, modeling_rope_utils): "linear" divides all
+// frequencies (Chen et al., 2306.15595), "llama3" the slow ones, and "yarn" (Peng et al.,
+// 2309.00071) the slow ones, and multiplies cosines and sines by a factor, which scales logits of
+// attention by its square.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -42,6 +42,7 @@ inline SourceConstants llama_constants(const ModelConfig& model) {
           {"num_key_value_heads", model.num_key_value_heads},
           {"num_hidden_layers", model.num_hidden_layers},
           {"has_qk_norm", model.has_qk_norm()},
+          {"has_qkv_bias", model.has_qkv_bias()},
           {"rms_norm_eps", model.rms_norm_eps},
           {"dropout", model.dropout}};
 }

@@ -4,7 +4,7 @@
 // forward(ids: int64 [B, T]) returns fp32 logits [B, T, V], T at most max_length, on the device
 // that the module was moved to. The parameters have the names of the model's source: embed_tokens,
 // lm_head (not of a tied head), norm, and layers.N.qkv_proj, o_proj, gate_up_proj, down_proj,
-// input_layernorm, post_attention_layernorm and, of a Qwen3, q_norm, k_norm.
+// input_layernorm, post_attention_layernorm and, of a Qwen3, q_norm, k_norm, of a Qwen2, qkv_bias.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Cuts the weights of a model into pieces: the embeddings, the matrices of each layer, an untied
-// head. A process that does not have all weights needs one piece at a time. The norms, which are
-// few numbers, belong to no piece and are always there.
+// head. A process that does not have all weights needs one piece at a time. Norms and biases, which
+// are few numbers, belong to no piece and are always there.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct WeightPiece {
 std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout);
 
 // Returns ranges that cover the layout, in the order in which a backward finishes their gradients:
-// an untied head, the layers from the last to the first, the embeddings, the norms. Neighbouring
-// layers share a range until it has `least_layers` of them and a megabyte of fp32, which is worth
-// the messages of an exchange of its own.
+// an untied head, the layers from the last to the first, the embeddings, norms and biases.
+// Neighbouring layers share a range until it has `least_layers` of them and a megabyte of fp32,
+// which is worth the messages of an exchange of its own.
 std::vector<WeightPiece> backward_chunks(const ParameterLayout& layout, int64_t least_layers);
 
 // WeightPieces brings pieces of the working weights into the flat buffer that the model reads.

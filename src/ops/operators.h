@@ -36,6 +36,11 @@ at::Tensor qk_norm_reference(const at::Tensor& qkv, const at::Tensor& q_weight,
                              const at::Tensor& k_weight, int64_t num_heads, int64_t num_kv_heads,
                              double eps);
 
+// Returns x + bias, for each of the positions of x_BTC, in one pass. The gradient of bias_C is the
+// sum over positions, in fp32.
+at::Tensor add_bias(const at::Tensor& x, const at::Tensor& bias);
+at::Tensor add_bias_reference(const at::Tensor& x, const at::Tensor& bias);
+
 // Returns x weight', like at::linear, with products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
 // Does the same with both operands of each of the three products (forward, gradient of x, gradient

@@ -9,6 +9,7 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "qk_norm(Tensor qkv, Tensor q_weight, Tensor k_weight, int num_heads, int num_kv_heads, "
       "float eps) -> Tensor");
+  library.def("add_bias(Tensor x, Tensor bias) -> Tensor");
   library.def("linear(Tensor x, Tensor weight) -> Tensor");
   library.def("fp8_linear(Tensor x, Tensor weight) -> Tensor");
   // On a GPU it overwrites qkv (qkv_rope_in_place), which the schema does not say, since autograd
@@ -38,6 +39,7 @@ TORCH_LIBRARY(lm, library) {
 TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("add_rms_norm", &lmtrain::add_rms_norm);
   library.impl("qk_norm", &lmtrain::qk_norm);
+  library.impl("add_bias", &lmtrain::add_bias);
   library.impl("linear", &lmtrain::linear);
   library.impl("fp8_linear", &lmtrain::fp8_linear);
   library.impl("rope_attention", &lmtrain::rope_attention);

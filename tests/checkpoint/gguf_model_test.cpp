@@ -36,14 +36,18 @@ TEST(GgufModel, NamesAreThoseOfLlamaCpp) {
   EXPECT_EQ(name("model.layers.0.self_attn.q_proj.weight"), "blk.0.attn_q.weight");
   EXPECT_EQ(name("model.layers.31.self_attn.o_proj.weight"), "blk.31.attn_output.weight");
   EXPECT_EQ(name("model.layers.1.self_attn.k_norm.weight"), "blk.1.attn_k_norm.weight");
+  EXPECT_EQ(name("model.layers.0.self_attn.q_proj.bias"), "blk.0.attn_q.bias");
+  EXPECT_EQ(name("model.layers.2.self_attn.k_proj.bias"), "blk.2.attn_k.bias");
+  EXPECT_EQ(name("model.layers.0.self_attn.v_proj.bias"), "blk.0.attn_v.bias");
   EXPECT_EQ(name("model.layers.1.post_attention_layernorm.weight"), "blk.1.ffn_norm.weight");
   EXPECT_EQ(name("model.layers.1.mlp.down_proj.weight"), "blk.1.ffn_down.weight");
-  for (const char* other : {"model.layers.0.self_attn.q_proj.bias", "model.layers.0", "x", ""})
+  for (const char* other : {"model.layers.0.self_attn.o_proj.bias", "model.layers.0", "x", ""})
     error_of(ErrorKind::kInternal, [&] { gguf_tensor_name(other); });
 }
 
 TEST(GgufModel, EveryTensorHasANameOfItsOwn) {
-  for (const auto type : {ModelArchitecture::kLlama, ModelArchitecture::kQwen3}) {
+  for (const auto type : {ModelArchitecture::kLlama, ModelArchitecture::kQwen3,
+                          ModelArchitecture::kQwen2, ModelArchitecture::kMistral}) {
     ModelConfig model = two_layer_model();
     model.model_type = type;
     model.tie_word_embeddings = false;
@@ -52,6 +56,7 @@ TEST(GgufModel, EveryTensorHasANameOfItsOwn) {
     for (const ParameterSpec& spec : layout.parameters()) names.insert(gguf_tensor_name(spec.name));
     EXPECT_EQ(names.size(), layout.parameters().size());
     EXPECT_EQ(names.contains("blk.1.attn_q_norm.weight"), type == ModelArchitecture::kQwen3);
+    EXPECT_EQ(names.contains("blk.1.attn_v.bias"), type == ModelArchitecture::kQwen2);
   }
 }
 
@@ -99,6 +104,11 @@ TEST(GgufModel, OnlyQueriesAndKeysOfALlamaArePaired) {
   model.model_type = ModelArchitecture::kQwen3;
   EXPECT_EQ(paired_heads(model, "model.layers.0.self_attn.q_proj.weight"), 0);
   EXPECT_EQ(paired_heads(model, "model.layers.0.self_attn.q_norm.weight"), 0);
+  model.model_type = ModelArchitecture::kQwen2;
+  EXPECT_EQ(paired_heads(model, "model.layers.0.self_attn.q_proj.weight"), 0);
+  EXPECT_EQ(paired_heads(model, "model.layers.0.self_attn.q_proj.bias"), 0);
+  model.model_type = ModelArchitecture::kMistral;
+  EXPECT_EQ(paired_heads(model, "model.layers.0.self_attn.k_proj.weight"), 2);
 }
 
 // The frequencies divided by the factors are those of the model itself.
@@ -169,16 +179,56 @@ TEST(GgufModel, KeysDescribeTheModel) {
   EXPECT_EQ(file.keys.size(), numbers.size() + 4);
 }
 
-TEST(GgufModel, AQwenWithScaledPositionsIsRefused) {
-  ModelConfig model = scaled(two_layer_model());
+// The file that has a model's keys and no tensors.
+std::string keys_of(const ModelConfig& model) {
+  const testing::TemporaryFolder folder;
   GgufMetadata metadata;
   add_gguf_model(model, {"a", GgufType::kF32, 1, 1, 1}, metadata);
-  model.model_type = ModelArchitecture::kQwen3;
-  GgufMetadata other;
-  const std::string message = error_of(ErrorKind::kConfig, [&] {
-    add_gguf_model(model, {"a", GgufType::kF32, 1, 1, 1}, other);
-  });
-  EXPECT_NE(message.find("Qwen3"), std::string::npos) << message;
+  FileWriter writer(folder / "file");
+  write_gguf(writer, metadata, {}, {});
+  writer.finish();
+  return read_file(folder / "file");
+}
+
+TEST(GgufModel, AQwenWithScaledPositionsIsRefused) {
+  ModelConfig model = scaled(two_layer_model());
+  keys_of(model);
+  for (const auto& [type, name] : {std::pair(ModelArchitecture::kQwen3, "Qwen3"),
+                                   std::pair(ModelArchitecture::kQwen2, "Qwen2")}) {
+    model.model_type = type;
+    const std::string message = error_of(ErrorKind::kConfig, [&] { keys_of(model); });
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+  }
+}
+
+TEST(GgufModel, AMistralIsALlamaThere) {
+  ModelConfig model = two_layer_model();
+  model.model_type = ModelArchitecture::kMistral;
+  const std::string bytes = keys_of(model);
+  const GgufReader file(bytes);
+  EXPECT_EQ(file.text_of("general.architecture"), "llama");
+  EXPECT_EQ(file.number_of("llama.block_count"), 2);
+}
+
+TEST(GgufModel, LinearAndYarnAreKeys) {
+  ModelConfig model = two_layer_model();
+  model.model_type = ModelArchitecture::kQwen2;
+  model.rope_scaling = RopeScalingConfig{.rope_type = RopeType::kLinear, .factor = 4};
+  const std::string linear_bytes = keys_of(model);
+  const GgufReader linear(linear_bytes);
+  EXPECT_EQ(linear.text_of("qwen2.rope.scaling.type"), "linear");
+  EXPECT_EQ(linear.number_of("qwen2.rope.scaling.factor"), 4);
+  EXPECT_FALSE(linear.keys.contains("qwen2.rope.scaling.original_context_length"));
+  EXPECT_TRUE(gguf_rope_factors(model).empty());
+  model.rope_scaling->rope_type = RopeType::kYarn;
+  const std::string yarn_bytes = keys_of(model);
+  const GgufReader yarn(yarn_bytes);
+  EXPECT_EQ(yarn.text_of("qwen2.rope.scaling.type"), "yarn");
+  EXPECT_EQ(yarn.number_of("qwen2.rope.scaling.original_context_length"), 8192);
+  EXPECT_TRUE(gguf_rope_factors(model).empty());
+  model.rope_scaling->attention_factor = 2;
+  const std::string message = error_of(ErrorKind::kConfig, [&] { keys_of(model); });
+  EXPECT_NE(message.find("attention_factor"), std::string::npos) << message;
 }
 
 TEST(GgufModel, SizesHaveTwoDigits) {

@@ -258,10 +258,25 @@ TEST_F(ModelLocationTest, TheArchitectureIsThatOfItsConfig) {
             std::string::npos);
 }
 
+// Attention over whole rows is that of the model as far as the window reaches.
+TEST_F(ModelLocationTest, TheLongestLengthOfAMistralIsWithinItsWindow) {
+  EXPECT_EQ(max_length(R"({"model_type": "mistral"})"), 4096);
+  const auto length = [&](const std::string& window) {
+    return max_length(R"({"model_type": "mistral", "max_position_embeddings": 8192,
+                          "sliding_window": )" +
+                      window + "}");
+  };
+  EXPECT_EQ(length("512"), 512);
+  EXPECT_EQ(length("16384"), 8192);
+  EXPECT_EQ(length("null"), 8192);
+}
+
 TEST_F(ModelLocationTest, TheLongestLengthIsItsOwnOrThatOfTransformers) {
   EXPECT_EQ(max_length(R"({"max_position_embeddings": 77})"), 77);
   EXPECT_EQ(max_length(R"({"model_type": "llama"})"), 2048);
   EXPECT_EQ(max_length(R"({"model_type": "qwen3"})"), 32768);
+  EXPECT_EQ(max_length(R"({"model_type": "qwen2", "sliding_window": 64})"), 32768);
+  EXPECT_EQ(max_length(R"({"model_type": "mistral", "sliding_window": null})"), 131072);
   EXPECT_EQ(max_length("no JSON"), 2048);  // its architecture is refused when it is read
   for (const char* wrong : {"0", "-1", "1.5", "\"long\"", "1073741825"}) {
     const std::string message = error_of(ErrorKind::kConfig, [&] {

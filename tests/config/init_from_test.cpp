@@ -64,6 +64,38 @@ TEST_F(InitFromTest, ContradictionsNameBothValues) {
       << problems[2];
 }
 
+// null is another model too, and has no effect in a model without a window.
+TEST_F(InitFromTest, NullInPlaceOfTheirPositionsContradicts) {
+  write_file_atomic(folder_ / "config.json",
+                    R"({"model_type": "mistral", "hidden_size": 64, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 300, "sliding_window": 2048, "max_position_embeddings": 4096,
+        "rope_scaling": {"type": "yarn", "factor": 2.0}})");
+  const Config config = parsed(members(""));
+  EXPECT_EQ(config.model.sliding_window, 2048);
+  EXPECT_EQ(config.model.rope_scaling.value().original_max_position_embeddings, 4096);
+  const std::vector<std::string> problems =
+      problems_of(config_text(members(R"("rope_scaling": null, "sliding_window": null)")));
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_NE(problems[0].find("/model/rope_scaling: null contradicts {"), std::string::npos)
+      << problems[0];
+  EXPECT_NE(problems[1].find("/model/sliding_window: null contradicts 2048"), std::string::npos)
+      << problems[1];
+  const std::vector<std::string> too_long =
+      problems_of(config_text(members("")), {"sequence.max_length=4096"});
+  ASSERT_EQ(too_long.size(), 1U);
+  EXPECT_NE(too_long[0].find("model.sliding_window 2048 is below sequence.max_length 4096"),
+            std::string::npos)
+      << too_long[0];
+}
+
+TEST_F(InitFromTest, TheWindowOfAQwenHasNoEffect) {
+  write_file_atomic(folder_ / "config.json",
+                    R"({"model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 300, "sliding_window": 128})");
+  EXPECT_EQ(parsed(members("")).model.sliding_window, std::nullopt);
+  EXPECT_EQ(parsed(members(R"("sliding_window": 128)")).sequence.max_length, 1024);
+}
+
 TEST_F(InitFromTest, AGivenTokenizerStays) {
   EXPECT_EQ(parsed(members(""), {"tokenizer.model=/other.model"}).tokenizer.model, "/other.model");
 }

@@ -47,8 +47,16 @@ class RandomFiller {
     if (below(2) == 0) (*this)(&slot->emplace());
   }
   void operator()(RopeScalingConfig* slot) {
-    *slot = {RopeType::kLlama3, 1 + uniform(), uniform() + 0.1, 2 + uniform(),
+    constexpr RopeType kTypes[] = {RopeType::kLinear, RopeType::kLlama3, RopeType::kYarn};
+    *slot = {kTypes[below(3)], 1 + uniform(), uniform() + 0.1, 2 + uniform(),
              1 + integer_below(4096)};
+    for (std::optional<double>* factor :
+         {&slot->attention_factor, &slot->mscale, &slot->mscale_all_dim}) {
+      if (below(2) == 0) *factor = uniform() + 0.1;
+    }
+    slot->beta_fast = 2 + uniform();
+    slot->beta_slow = uniform() + 0.1;
+    slot->truncate = below(2) == 0;
   }
   void operator()(std::vector<std::string>* slot) { *slot = {text(), text()}; }
   void operator()(SamplesConfig* slot) { *slot = {{text(), text()}, 1 + integer_below(1000)}; }
@@ -131,6 +139,8 @@ Config random_config(uint64_t seed) {
   c.model.hidden_size =
       c.model.num_attention_heads * 2 * (1 + static_cast<int64_t>(random.below(64)));
   if (c.model.head_dim) c.model.head_dim = 64;
+  if (c.model.sliding_window) *c.model.sliding_window += c.sequence.max_length;
+  c.model.rope_theta += 1;  // as yarn needs
   if (c.precision == PrecisionSetting::kFp8) {
     c.model.hidden_size *= 16;
     c.model.intermediate_size = 16 * (1 + static_cast<int64_t>(random.below(64)));

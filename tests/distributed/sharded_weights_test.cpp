@@ -96,8 +96,11 @@ TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
 // The gradient of a step, summed in the ranges of its owners, has the bits of a whole sum; and not
 // where the pieces of one process do not come.
 TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
-  for (const bool tied : {false, true}) {
+  for (const auto& [tied, type] :
+       {std::pair(false, ModelArchitecture::kLlama), std::pair(true, ModelArchitecture::kLlama),
+        std::pair(true, ModelArchitecture::kQwen2)}) {
     Config config = sharded_config(tied);
+    config.model.model_type = type;
     config.sequence.max_length = testing::kTinyLength;
     config.model.initializer_range = 0.3;
     config.compile = CompileMode::kEager;

@@ -100,6 +100,18 @@ TEST(GpuOperators, QkNorm) {
   }
 }
 
+TEST(GpuOperators, AddBias) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0], in[1])};
+    };
+  };
+  check_on_gpu(*device, of(add_bias), of(add_bias_reference),
+               {random_tensor({3, 37, 96}, 1), random_tensor({96}, 2)});
+}
+
 TEST(GpuOperators, AddRmsNorm) {
   const auto device = gpu();
   SKIP_WITHOUT_GPU(device);

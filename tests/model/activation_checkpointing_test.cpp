@@ -18,8 +18,10 @@ constexpr int64_t kVocabulary = 61;
 constexpr int64_t kRows = 4;
 constexpr int64_t kLength = 32;
 
-ModelConfig deep_config(bool checkpointing, bool tied) {
+ModelConfig deep_config(bool checkpointing, bool tied,
+                        ModelArchitecture type = ModelArchitecture::kLlama) {
   ModelConfig config;
+  config.model_type = type;
   config.hidden_size = 32;
   config.intermediate_size = 80;
   config.num_hidden_layers = 8;
@@ -56,11 +58,12 @@ struct Case {
   bool tied = true;
   std::vector<int32_t> segments = {};
   bool sum_by_products = false;
+  ModelArchitecture type = ModelArchitecture::kLlama;
 };
 
 Result step(const Case& test, bool checkpointing) {
   const testing::Threads one_thread{1};
-  const ModelConfig config = deep_config(checkpointing, test.tied);
+  const ModelConfig config = deep_config(checkpointing, test.tied, test.type);
   Parameters parameters(ParameterLayout(config, kVocabulary), test.dtype, at::kCPU);
   parameters.initialize(/*seed=*/5, /*initializer_range=*/0.2);
   Llama llama(config, parameters, kLength, test.compile);
@@ -89,7 +92,9 @@ TEST(Recompute, SameBitsInLessMemory) {
                                    {CompileMode::kScript, at::kDouble},
                                    {CompileMode::kScript, at::kFloat, /*tied=*/false},
                                    {CompileMode::kScript, at::kBFloat16, true, segments},
-                                   {CompileMode::kEager, at::kFloat, true, segments}};
+                                   {CompileMode::kEager, at::kFloat, true, segments},
+                                   {.type = ModelArchitecture::kQwen2},
+                                   {.dtype = at::kBFloat16, .type = ModelArchitecture::kQwen2}};
   for (const Case& test : cases) {
     const Result kept = step(test, false);
     const Result computed_again = step(test, true);

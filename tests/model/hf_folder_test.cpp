@@ -91,6 +91,17 @@ TEST_F(HfFolderTest, RefusesATensorThatIsNotOfTheModel) {
   expect_names(refusal(), "model.layers.0.self_attn.q_proj.bias");
 }
 
+TEST_F(HfFolderTest, RefusesAQwen2WithoutABias) {
+  const LlamaCase qwen("qwen2_tied");
+  Weights weights(qwen.folder);
+  weights.tensors.erase("model.layers.1.self_attn.k_proj.bias");
+  weights.write(folder_.path());
+  Parameters target(qwen.parameters.layout(), at::kFloat, at::kCPU);
+  expect_names(
+      error_of(ErrorKind::kData, [&] { load_weights(TensorFiles(folder_.path()), target); }),
+      "model.layers.1.self_attn.k_proj.bias");
+}
+
 TEST_F(HfFolderTest, RefusesALayerTooMany) {
   weights_.tensors["model.layers.2.input_layernorm.weight"] = at::zeros({16});
   expect_names(refusal(), "model.layers.2.input_layernorm.weight");

@@ -63,6 +63,34 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(CompileMode::kEager, CompileMode::kScript)),
     [](const auto& one) { return std::get<0>(one.param) + "_" + name_of(std::get<1>(one.param)); });
 
+// The loss of transformers is that with biases: without one of the three it is another.
+TEST(Llama, TheBiasesOfAQwen2AreInItsLoss) {
+  for (const char* name : {"qwen2_tied", "qwen2_untied"}) {
+    for (const char* dropped : {"", "q_proj.bias", "v_proj.bias"}) {
+      LlamaCase golden(name);
+      int biases = 0;
+      for (const ParameterSpec& spec : golden.parameters.layout().parameters()) {
+        if (*dropped == 0 || !spec.name.ends_with(dropped)) continue;
+        golden.parameters.master_view(spec).zero_();
+        ++biases;
+      }
+      EXPECT_EQ(biases, *dropped == 0 ? 0 : 2);
+      const double loss =
+          golden.llama()
+              .loss_and_gradient(micro_batch(golden.tensor("input_ids"), golden.tensor("labels"),
+                                             golden.mean_scale()),
+                                 golden.new_gradient(), true)
+              .item<double>();
+      const double difference = std::abs(loss - golden.golden.at("loss").get<double>());
+      if (*dropped == 0) {
+        EXPECT_LE(difference, 1e-6 * loss) << name;
+      } else {
+        EXPECT_GE(difference, 1e-3) << name << " without " << dropped;
+      }
+    }
+  }
+}
+
 TEST(Llama, EagerAndScriptGiveTheSameBits) {
   for (const std::string& name : testing::llama_cases()) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {

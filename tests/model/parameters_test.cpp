@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "config/model_family.h"
 #include "support/llama_case.h"
 
 namespace lmtrain {
@@ -88,6 +89,30 @@ TEST(ParameterLayout, DecayCoversMatricesAndEmbeddingsAndNoNorm) {
     }
   }
   EXPECT_EQ(norms, 2 * 3 + 1);
+}
+
+TEST(ParameterLayout, AQwen2HasThreeBiasesMoreInALayer) {
+  ModelConfig model = small_model();
+  const ParameterLayout llama(model, 101);
+  model.model_type = ModelArchitecture::kQwen2;
+  const Parameters parameters = initialized(model, 101, 1);
+  const ParameterLayout& layout = parameters.layout();
+  for (int layer = 0; layer < 3; ++layer) {
+    int64_t next = -1;
+    for (const char* key : {"q_proj", "k_proj", "v_proj"}) {
+      const ParameterSpec& spec =
+          spec_of(layout, "model.layers." + std::to_string(layer) + ".self_attn." + key + ".bias");
+      EXPECT_EQ(spec.shape, std::vector<int64_t>{key[0] == 'q' ? 24 : 8});
+      EXPECT_GE(spec.offset, layout.decayed_size());
+      EXPECT_TRUE(next < 0 || spec.offset == next) << "the three are one vector";
+      next = spec.offset + spec.numel();
+      EXPECT_TRUE(parameters.master_view(spec).eq(0).all().item<bool>());
+    }
+  }
+  EXPECT_EQ(layout.num_parameters(), llama.num_parameters() + 3 * (24 + 8 + 8));
+  EXPECT_EQ(layout.decayed_size(), llama.decayed_size());
+  const double counted = count_parameters(model, 101);
+  EXPECT_EQ(counted, static_cast<double>(layout.num_parameters()));
 }
 
 TEST(ParameterLayout, AQwen3HasTwoNormsMoreInALayer) {

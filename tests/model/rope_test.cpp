@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "base/file.h"
+#include "config/parse.h"
+#include "support/source_dir.h"
 #include "support/tensors.h"
 
 namespace lmtrain {
@@ -79,6 +83,40 @@ TEST(RopeTables, TypeDefaultScalesNothing) {
   const auto plain = rope_tables(model, 9, at::kCPU);
   model.rope_scaling = RopeScalingConfig{};
   EXPECT_TRUE(testing::same_bits(rope_tables(model, 9, at::kCPU).first, plain.first));
+}
+
+// Frequencies and factors of transformers' own functions, in the keys of both its versions.
+TEST(RopeTables, AreThoseOfTransformersForEveryType) {
+  const auto golden =
+      nlohmann::json::parse(read_file(testing::source_dir() / "tests/reference/rope/rope.json"));
+  size_t with_factor = 0;
+  for (const nlohmann::json& one : golden["cases"]) {
+    SCOPED_TRACE(one["rope_parameters"].dump());
+    nlohmann::json config = {{"model_type", "qwen2"}, {"head_dim", golden["head_dim"]}};
+    const nlohmann::json& rope = one["rope_parameters"];
+    nlohmann::json old = config;
+    config["rope_parameters"] = rope;
+    old["rope_theta"] = rope["rope_theta"];
+    old["rope_scaling"] = rope;
+    old["rope_scaling"].erase("rope_theta");
+    const ModelConfig model = parse_hf_model_config(config.dump(), "config.json");
+    EXPECT_EQ(parse_hf_model_config(old.dump(), "config.json"), model);
+    constexpr int64_t kLength = 200;
+    const auto [cos, sin] = rope_tables(model, kLength, at::kCPU);
+    const auto frequencies = one["inverse_frequencies"].get<std::vector<double>>();
+    const auto factor = one["factor"].get<double>();
+    with_factor += factor == 1 ? 0 : 1;
+    ASSERT_EQ(cos.size(1), static_cast<int64_t>(frequencies.size()));
+    for (int64_t t = 0; t < kLength; ++t) {
+      for (int64_t r = 0; r < cos.size(1); ++r) {
+        const double angle = static_cast<double>(t) * frequencies[static_cast<size_t>(r)];
+        const double tolerance = 1e-6 + 2e-7 * angle;
+        ASSERT_NEAR(cos[t][r].item<double>(), factor * std::cos(angle), tolerance) << t << " " << r;
+        ASSERT_NEAR(sin[t][r].item<double>(), factor * std::sin(angle), tolerance) << t << " " << r;
+      }
+    }
+  }
+  EXPECT_GE(with_factor, 5U);
 }
 
 }  // namespace

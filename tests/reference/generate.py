@@ -26,10 +26,20 @@ import torch.nn.functional as F
 import transformers
 from optimizers import make_optimizers
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+    Qwen3ForCausalLM,
+)
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IGNORE = -100
+CLASSES = {
+    "llama": (LlamaConfig, LlamaForCausalLM),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+    "mistral": (MistralConfig, MistralForCausalLM),
+}
 VERSIONS = {
     "torch": torch.__version__.split("+")[0],
     "transformers": transformers.__version__,
@@ -51,33 +61,63 @@ def fresh_folder(*parts):
 
 
 # ------------------------------------------------------------------------------------------------------------------
-# A float64 Llama (and Qwen3) of our own: the oracle that says how far float32 rounding alone moves transformers' numbers.
+# A float64 Llama (and Qwen3, Qwen2, Mistral) of our own: the oracle that says how far float32 rounding alone moves transformers' numbers.
 
 
-def oracle_inverse_frequencies(config, head_dim):
+def oracle_yarn(rope, frequency, head_dim):
+    """YaRN (Peng et al. 2023, 2309.00071): frequencies, and the factor of cosines and sines."""
+
+    def scale_of(weight):
+        return 0.1 * weight * math.log(rope["factor"]) + 1
+
+    def pair_that_turns(times):
+        old_context = rope["original_max_position_embeddings"]
+        return head_dim * math.log(old_context / (times * 2 * math.pi)) / (2 * math.log(rope["rope_theta"]))
+
+    first, last = pair_that_turns(rope.get("beta_fast", 32)), pair_that_turns(rope.get("beta_slow", 1))
+    if rope.get("truncate", True):
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, head_dim - 1)
+    pair = torch.arange(head_dim // 2, dtype=torch.float64)
+    slow = ((pair - first) / (last - first or 1e-3)).clamp(0, 1)  # transformers takes an end before the first pair so
+    factor = rope.get("attention_factor")
+    if factor is None:
+        both = rope.get("mscale") and rope.get("mscale_all_dim")
+        factor = scale_of(rope["mscale"]) / scale_of(rope["mscale_all_dim"]) if both else scale_of(1)
+    return frequency * (1 - slow) + frequency / rope["factor"] * slow, factor
+
+
+def oracle_rotation(config, head_dim):
+    """The angle of each pair at position 1, and the factor of cosines and sines."""
     rope = config.rope_parameters
     exponent = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
     frequency = rope["rope_theta"] ** -exponent
     if rope["rope_type"] == "default":
-        return frequency
+        return frequency, 1
+    if rope["rope_type"] == "linear":
+        return frequency / rope["factor"], 1
+    if rope["rope_type"] == "yarn":
+        return oracle_yarn(rope, frequency, head_dim)
     assert rope["rope_type"] == "llama3"
     wavelength = 2 * math.pi / frequency
     old_context = rope["original_max_position_embeddings"]
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     smooth = ((old_context / wavelength - low) / (high - low)).clamp(0, 1)
-    return (1 - smooth) * frequency / rope["factor"] + smooth * frequency
+    return (1 - smooth) * frequency / rope["factor"] + smooth * frequency, 1
 
 
 def oracle_logits(config, weights, ids_BT):
     """Logits [B, T, V] in float64 from float64 weights under their HF names."""
-    heads, kv_heads, head_dim = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
+    head_dim = getattr(config, "head_dim", config.hidden_size // heads)
     batch, length = ids_BT.shape
 
     def norm(x, name):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + config.rms_norm_eps) * weights[name]
 
-    angle = torch.arange(length, dtype=torch.float64)[:, None] * oracle_inverse_frequencies(config, head_dim)
-    cos, sin = torch.cat([angle, angle], -1).cos(), torch.cat([angle, angle], -1).sin()
+    frequency, factor = oracle_rotation(config, head_dim)
+    angle = torch.arange(length, dtype=torch.float64)[:, None] * frequency
+    cos, sin = torch.cat([angle, angle], -1).cos() * factor, torch.cat([angle, angle], -1).sin() * factor
 
     def rotate(x):
         first, second = x.chunk(2, -1)
@@ -88,9 +128,14 @@ def oracle_logits(config, weights, ids_BT):
     for layer in range(config.num_hidden_layers):
         p = f"model.layers.{layer}."
         h = norm(x, p + "input_layernorm.weight")
-        q = (h @ weights[p + "self_attn.q_proj.weight"].T).view(batch, length, heads, head_dim).transpose(1, 2)
-        k = (h @ weights[p + "self_attn.k_proj.weight"].T).view(batch, length, kv_heads, head_dim).transpose(1, 2)
-        v = (h @ weights[p + "self_attn.v_proj.weight"].T).view(batch, length, kv_heads, head_dim).transpose(1, 2)
+
+        def project(key, count):
+            y = h @ weights[f"{p}self_attn.{key}_proj.weight"].T
+            if config.model_type == "qwen2":
+                y = y + weights[f"{p}self_attn.{key}_proj.bias"]
+            return y.view(batch, length, count, head_dim).transpose(1, 2)
+
+        q, k, v = project("q", heads), project("k", kv_heads), project("v", kv_heads)
         if config.model_type == "qwen3":
             q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
         q, k = rotate(q), rotate(k)
@@ -127,7 +172,7 @@ def llama_config(**changes):
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
     )
     base.update(changes)
-    return (Qwen3Config if base.pop("model_type", "llama") == "qwen3" else LlamaConfig)(**base)
+    return CLASSES[base.pop("model_type", "llama")][0](**base)
 
 
 # name: (config changes, rows, length)
@@ -155,6 +200,38 @@ LLAMA_CASES = {
         dict(model_type="qwen3", head_dim=6, num_key_value_heads=2, tie_word_embeddings=True, rms_norm_eps=1e-6), 3, 12
     ),
     "qwen3_untied": (dict(model_type="qwen3", head_dim=4), 3, 9),
+    "qwen2_tied": (
+        dict(model_type="qwen2", num_key_value_heads=2, tie_word_embeddings=True, rms_norm_eps=1e-6), 3, 12
+    ),
+    "qwen2_untied": (dict(model_type="qwen2"), 3, 9),
+    "mistral": (dict(model_type="mistral", head_dim=6, num_key_value_heads=2, sliding_window=64), 3, 9),
+    "rope_linear": (
+        dict(
+            num_key_value_heads=2, tie_word_embeddings=True,
+            rope_parameters={"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0},
+        ),
+        2, 24,
+    ),
+    # pairs 0 (kept), 1 (blended), 2 and 3 (divided)
+    "rope_yarn": (
+        dict(
+            num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+            rope_parameters={
+                "rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 32,
+            },
+        ),
+        2, 48,
+    ),
+    "rope_yarn_qwen2": (
+        dict(
+            model_type="qwen2", num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True,
+            rope_parameters={
+                "rope_type": "yarn", "rope_theta": 500.0, "factor": 8.0, "original_max_position_embeddings": 32,
+                "beta_fast": 8.0, "beta_slow": 0.5, "mscale": 1.5, "mscale_all_dim": 0.5, "truncate": False,
+            },
+        ),
+        2, 32,
+    ),
 }
 
 ADAMW = {"betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
@@ -222,13 +299,12 @@ def make_llama():
         folder = fresh_folder("llama", name)
         config = llama_config(**changes)
         torch.manual_seed(1000 + index)
-        kind = Qwen3ForCausalLM if config.model_type == "qwen3" else LlamaForCausalLM
-        model = kind._from_config(config, attn_implementation="sdpa", dtype=torch.float32)
+        model = CLASSES[config.model_type][1]._from_config(config, attn_implementation="sdpa", dtype=torch.float32)
         model.eval()
         with torch.no_grad():
-            for parameter in model.parameters():
+            for key, parameter in model.named_parameters():
                 if parameter.dim() == 1:  # norm weights start at one, which would hide a forgotten multiplication
-                    parameter.add_(0.1 * torch.randn(parameter.shape))
+                    parameter.add_((0.5 if key.endswith(".bias") else 0.1) * torch.randn(parameter.shape))
         model.save_pretrained(folder)
         os.remove(os.path.join(folder, "generation_config.json"))
         write_json(os.path.join(folder, "config_v4.json"), config_for_transformers_4(model.config))
@@ -296,6 +372,42 @@ def make_llama():
         )
         print(f"llama/{name}: loss {loss.item():.4f} -> {losses[-1]:.4f}, grad norm {norms[0]:.3f},", end=" ")
         print("noise " + " ".join(f"{key} {value:.1e}" for key, value in noise.items()))
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# rope/
+
+YARN = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 32768}
+LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+ROPES = [
+    {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.5},
+    {"rope_type": "llama3", "rope_theta": 5e5, "factor": 32.0} | LLAMA3,
+    YARN,
+    YARN | {"attention_factor": 0.75},
+    YARN | {"mscale": 0.707, "mscale_all_dim": 1.0},
+    YARN | {"mscale": 0.707},  # alone it changes nothing
+    YARN | {"mscale": 0.0, "mscale_all_dim": 1.0},  # nor does a 0
+    YARN | {"beta_fast": 16.0, "beta_slow": 2.0, "truncate": False},
+    YARN | {"factor": 1.0},
+    YARN | {"rope_theta": 150000.0, "original_max_position_embeddings": 4, "truncate": False},  # the end is before pair 0
+]
+
+
+def make_rope():
+    """Frequencies and factors of transformers' own functions, for heads of 16."""
+    folder = fresh_folder("rope")
+    cases = []
+    for rope in ROPES:
+        config = LlamaConfig(
+            hidden_size=64, num_attention_heads=4, max_position_embeddings=131072, rope_parameters=dict(rope)
+        )
+        frequencies, factor = ROPE_INIT_FUNCTIONS[rope["rope_type"]](config)
+        exact, exact_factor = oracle_rotation(config, 16)
+        difference = ((frequencies - exact) / exact).abs().max().item()
+        assert difference < 1e-6 and abs(factor - exact_factor) < 1e-9, (rope, difference, factor, exact_factor)
+        cases.append({"rope_parameters": rope, "inverse_frequencies": frequencies.tolist(), "factor": factor})
+    write_json(os.path.join(folder, "rope.json"), {"head_dim": 16, "cases": cases, "versions": VERSIONS})
+    print(f"rope: {len(cases)} cases")
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -620,6 +732,7 @@ def make_continuations():
 
 PARTS = {
     "llama": make_llama,
+    "rope": make_rope,
     "adamw": make_adamw,
     "optimizers": lambda: make_optimizers(fresh_folder("optimizers")),
     "lr": make_lr,
@@ -640,8 +753,8 @@ def main():
         os.path.getsize(os.path.join(root, name)) for root, _, names in os.walk(HERE) for name in names
     )
     print(f"total {total} bytes")
-    if total >= 1_500_000:
-        sys.exit("goldens must stay below 1.5 MB")
+    if total >= 3_000_000:
+        sys.exit("goldens must stay below 3 MB")
 
 
 if __name__ == "__main__":

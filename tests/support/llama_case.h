@@ -24,8 +24,9 @@ inline std::filesystem::path reference_folder(const std::string& name) {
 
 inline const std::vector<std::string>& llama_cases() {
   static const std::vector<std::string> names = {
-      "mha_tied",  "mha_untied", "gqa_untied", "mqa_tied",   "rope_llama3",
-      "odd_vocab", "head_dim",   "rms_eps",    "qwen3_tied", "qwen3_untied"};
+      "mha_tied", "mha_untied",  "gqa_untied", "mqa_tied",       "rope_llama3", "odd_vocab",
+      "head_dim", "rms_eps",     "qwen3_tied", "qwen3_untied",   "qwen2_tied",  "qwen2_untied",
+      "mistral",  "rope_linear", "rope_yarn",  "rope_yarn_qwen2"};
   return names;
 }
 
