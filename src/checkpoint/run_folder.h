@@ -11,6 +11,7 @@
 
 #include "base/examine.h"
 #include "base/file.h"
+#include "base/open_file.h"
 #include "base/publish.h"
 #include "checkpoint/run_identity.h"
 
