@@ -173,7 +173,7 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string section(const std::string& title, const std::string& text) {
+std::string card_section(const std::string& title, const std::string& text) {
   return str("\n## ", title, "\n\n", text);
 }
 
@@ -203,7 +203,7 @@ std::string shape_section(const CardFacts& facts) {
                          model.tie_word_embeddings ? "one matrix for embedding and head"
                                                    : "embedding and head apart")},
       {"Positions", str(whole(facts.max_length), " tokens")}};
-  return section("Model", table(rows));
+  return card_section("Model", table(rows));
 }
 
 std::string numbers_text(const std::vector<double>& values) {
@@ -294,7 +294,7 @@ std::string recipe_section(const CardFacts& facts) {
   rows.emplace_back("Precision", str(name_of(config.precision), ", master weights in fp32, on a ",
                                      config.device.starts_with("cuda") ? "GPU" : "CPU"));
   rows.emplace_back("Seed", str(config.seed));
-  return section("Recipe", table(rows));
+  return card_section("Recipe", table(rows));
 }
 
 std::string data_section(const CardFacts& facts) {
@@ -327,7 +327,7 @@ std::string data_section(const CardFacts& facts) {
     for (const std::string& name : *names) shown_names.push_back(markdown_text(name));
     text += str("\nThe text is from ", join(shown_names, ", "), ".\n");
   }
-  return section("Data", text);
+  return card_section("Data", text);
 }
 
 std::string results_section(const CardFacts& facts, const std::vector<Figure>& held_out,
@@ -353,7 +353,7 @@ std::string results_section(const CardFacts& facts, const std::vector<Figure>& h
     text += str(text.empty() ? "" : "\n", "![Training and held-out loss against tokens](",
                 kCurveFile, ")\n");
   }
-  return text.empty() ? "" : section("Results", text);
+  return text.empty() ? "" : card_section("Results", text);
 }
 
 std::string use_section(const CardFacts& facts) {
@@ -376,7 +376,7 @@ std::string use_section(const CardFacts& facts) {
                    "lmtrain export . --format gguf --to model.gguf\n"
                    "llama-completion -m model.gguf -p \"Once upon a time\" -n 50\n");
   }
-  return section("Use",
+  return card_section("Use",
                  text + "\nThe model continues text. It was not trained to follow instructions.\n");
 }
 
@@ -448,7 +448,7 @@ std::string again_section(const CardFacts& facts) {
   // No character may hide another.
   if (shown(text, /*keeps_lines=*/true) != text)
     text = json.dump(2, ' ', true, OrderedJson::error_handler_t::replace);
-  return section("Training it again",
+  return card_section("Training it again",
                  "Write this to `config.json`, with the paths of your copies of the text:\n\n" +
                      fenced("json", text) + "\n" + fenced("sh", "lmtrain train config.json\n"));
 }
