@@ -20,8 +20,6 @@ namespace lmtrain {
 namespace {
 
 constexpr uint32_t kLongestLearned = 16;  // characters, as sentencepiece's default
-constexpr uint32_t kNone = TokenLine::kNone;
-constexpr size_t kNotedAtOnce = size_t{1} << 22;
 
 template <class Visit>
 void for_each_character(std::string_view text, const Visit& visit) {
@@ -31,15 +29,6 @@ void for_each_character(std::string_view text, const Visit& visit) {
     visit(code_point);
     text.remove_prefix(size);
   }
-}
-
-uint64_t num_slots(const WordCounts& words) {
-  uint64_t sum = 1;
-  for (const auto& [text, count] : words) {
-    sum += 1 + static_cast<uint64_t>(std::count_if(
-                   text.begin(), text.end(), [](char c) { return !is_utf8_continuation(c); }));
-  }
-  return sum;
 }
 
 // A candidate is a text that may become a piece, from whichever two tokens it is joined, since the
@@ -77,7 +66,17 @@ class BpeTrainer {
   uint64_t work() const { return line_.work() + run_work_; }
 
  private:
+  static constexpr uint32_t kNone = TokenLine::kNone;
   static constexpr uint64_t kBase = 0x9E3779B97F4A7C15ULL;  // odd
+
+  static uint64_t num_slots(const WordCounts& words) {
+    uint64_t sum = 1;
+    for (const auto& [text, count] : words) {
+      sum += 1 + static_cast<uint64_t>(std::count_if(
+                     text.begin(), text.end(), [](char c) { return !is_utf8_continuation(c); }));
+    }
+    return sum;
+  }
 
   struct Token {
     std::string text;
@@ -155,7 +154,7 @@ class BpeTrainer {
       if (id == kNone) continue;
       if (!overlaps) candidates_[id].count += line_.weight_at(slot);
       places_.note(id, slot);
-      if (places_.num_noted() >= kNotedAtOnce) file_places();
+      if (places_.is_flush_due()) file_places();
     }
     file_places();
   }

@@ -28,7 +28,7 @@ struct BpePieces {
 // join. Requires words in UTF-8, as WordCounter::add() cuts them. Characters are kept even if they
 // exceed the budget. A piece has at most 16 characters; it has one space at most, in front, or
 // consists of spaces alone. `work` gets the number of places in the words that were looked at.
-// Throws StopRequested on a signal, and Error(kData) for words of more than 3e9 characters.
+// Throws StopRequested on a signal, and Error(kData) for words of more than 2e9 characters.
 BpePieces train_bpe(WordCounts words, int64_t budget, double coverage, uint64_t* work = nullptr);
 
 }  // namespace lmtrain

@@ -17,15 +17,6 @@
 namespace lmtrain {
 namespace {
 
-constexpr uint32_t kNone = TokenLine::kNone;
-constexpr size_t kNotedAtOnce = size_t{1} << 22;
-
-uint64_t num_slots(const WordCounts& words) {
-  uint64_t sum = 1;
-  for (const auto& [text, count] : words) sum += 1 + text.size();
-  return sum;
-}
-
 // A token arises in one merge alone, and in all words by that merge: as long as nothing is joined
 // across the ends of a stretch of text, the same joins happen in it wherever it stands, since in a
 // run of equal tokens the left ones are joined first. So a pair arises in one step alone too, when
@@ -56,6 +47,14 @@ class ByteBpeTrainer {
   uint64_t work() const { return line_.work(); }
 
  private:
+  static constexpr uint32_t kNone = TokenLine::kNone;
+
+  static uint64_t num_slots(const WordCounts& words) {
+    uint64_t sum = 1;
+    for (const auto& [text, count] : words) sum += 1 + text.size();
+    return sum;
+  }
+
   struct Pair {
     uint64_t key;       // two tokens, ordered like them
     int64_t count = 0;  // how often they are neighbours now; 0 once they are merged
@@ -97,7 +96,7 @@ class ByteBpeTrainer {
     for (uint32_t slot = 0; slot + 1 < line_.size(); ++slot) {
       if (line_.token_at(slot) == kNone || line_.token_at(slot + 1) == kNone) continue;
       add_pair(slot, slot + 1);
-      if (places_.num_noted() >= kNotedAtOnce) file_places();
+      if (places_.is_flush_due()) file_places();
     }
     file_places();
   }

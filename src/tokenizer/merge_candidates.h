@@ -29,7 +29,8 @@ class PairPlaces {
     if (num_noted_[pair]++ == 0) touched_.push_back(pair);
     noted_.emplace_back(pair, slot);
   }
-  size_t num_noted() const { return noted_.size(); }
+  // Whether a flush is due, so that few places are noted at a time.
+  bool is_flush_due() const { return noted_.size() >= kMostNoted; }
   // Files what was noted, calls touched(pair) for each pair that was noted, and forgets the places
   // for which is_there(pair, slot) is false when room is needed.
   template <class IsThere, class Touched>
@@ -72,6 +73,8 @@ class PairPlaces {
     uint32_t previous;  // block of the same pair
     uint32_t pair;      // kNone: it was taken
   };
+
+  static constexpr size_t kMostNoted = size_t{1} << 22;
 
   template <class IsThere>
   void drop_gone(const IsThere& is_there) {

@@ -8,7 +8,7 @@
 namespace lmtrain {
 namespace {
 
-constexpr uint64_t kMostSlots = 3'000'000'000;
+constexpr uint64_t kMostSlots = 2'000'000'000;
 
 }  // namespace
 

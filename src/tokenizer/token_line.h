@@ -16,7 +16,7 @@ class TokenLine {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   // Makes room for `num_slots` tokens of one character and gaps. Throws Error(kData) for more than
-  // 3e9 slots, which positions of 32 bits cannot tell apart.
+  // 2e9 slots, which positions of 32 bits cannot tell apart.
   explicit TokenLine(uint64_t num_slots);
 
   // Adds a kind of token of so many characters and returns its id: 0, 1, 2, ...
