@@ -268,7 +268,7 @@ std::vector<TokenizerFile> Preparation::train_on_sample() const {
   uint64_t left = static_cast<uint64_t>(request_.tokenizer.train.sample);
   Sample sample = state_.sample;
   sample.choose(left);
-  return train_tokenizer(request_.tokenizer, [&](const TextSink& add) {
+  const auto feed = [&](const TextSink& add) {
     Hasher content;
     {
       ProgressBar progress("sampling text for the tokenizer", request_.train.total_bytes());
@@ -287,7 +287,8 @@ std::vector<TokenizerFile> Preparation::train_on_sample() const {
     }
     if (content.digest() != state_.train.content) fail_changed(kTrainPointer);
     log_progress("training the tokenizer", /*keep=*/false);
-  });
+  };
+  return train_tokenizer(request_.tokenizer, feed, num_threads_);
 }
 
 std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {

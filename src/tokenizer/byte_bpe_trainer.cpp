@@ -2,86 +2,65 @@
 
 #include <algorithm>
 #include <array>
-#include <queue>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/percent_line.h"
 #include "base/stop.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/flat_map.h"
+#include "tokenizer/merge_candidates.h"
+#include "tokenizer/token_line.h"
 
 namespace lmtrain {
 namespace {
 
-// Two ids, ordered like them.
-uint64_t key_of(int32_t left, int32_t right) {
-  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-}
-
 // A token arises in one merge alone, and in all words by that merge: as long as nothing is joined
 // across the ends of a stretch of text, the same joins happen in it wherever it stands, since in a
-// run of equal tokens the left ones are joined first. So a pair arises in one step alone too, that
-// of its younger token, and never again once it is merged.
+// run of equal tokens the left ones are joined first. So a pair arises in one step alone too, when
+// its younger token does, and never again once it is merged.
 class ByteBpeTrainer {
  public:
-  explicit ByteBpeTrainer(const WordCounts& words) {
+  explicit ByteBpeTrainer(WordCounts words) : line_(num_slots(words)), places_(num_slots(words)) {
     add_alphabet();
-    words_.reserve(words.size());
-    for (const auto& [text, count] : words) {
-      const auto index = static_cast<uint32_t>(words_.size());
-      words_.push_back({symbols_.size(), text.size(), count});
-      for (const char c : text) symbols_.push_back(byte_ids_[static_cast<unsigned char>(c)]);
-      const int32_t* symbols = symbols_.data() + words_.back().begin;
-      for (size_t i = 0; i + 1 < text.size(); ++i) add_pair(symbols[i], symbols[i + 1], index);
-    }
-    queue_new_pairs();
+    write_line(words);
+    WordCounts().swap(words);
+    find_pairs();
   }
 
   ByteBpeModel learn(size_t num_tokens) {
-    while (model_.tokens.size() < num_tokens && !queue_.empty()) {
-      Candidate best = queue_.top();
-      queue_.pop();
-      const int64_t count = pairs_[best.pair].count;
-      if (count != best.count) {  // it fell since the candidate was queued
-        best.count = count;
-        if (count > 0) queue_.push(best);
-        continue;
-      }
+    PercentLine progress("training the tokenizer", static_cast<int64_t>(num_tokens));
+    while (model_.tokens.size() < num_tokens) {
+      const uint32_t best = queue_.pop(
+          static_cast<uint32_t>(pairs_.size()), [&](uint32_t pair) { return pairs_[pair].count; },
+          ComesAfter{pairs_});
+      if (best == kNone) break;
       throw_if_stopped();
-      const auto left = static_cast<int32_t>(best.key >> 32);
-      const auto right = static_cast<int32_t>(best.key & UINT32_MAX);
-      const auto joined = static_cast<int32_t>(model_.tokens.size());
-      model_.tokens.emplace_back(*model_.tokens[static_cast<size_t>(left)] +
-                                 *model_.tokens[static_cast<size_t>(right)]);
-      model_.merges.push_back({left, right, joined});
-      for (const uint32_t word : std::exchange(pairs_[best.pair].words, {}))
-        merge_in_word(word, left, right, joined);
-      queue_new_pairs();
+      merge(best);
+      progress.show(static_cast<int64_t>(model_.tokens.size()));
     }
     return std::move(model_);
   }
 
+  uint64_t work() const { return line_.work(); }
+
  private:
-  struct Word {
-    size_t begin;  // in symbols_
-    size_t size;
-    int64_t count;
-  };
+  static constexpr uint32_t kNone = TokenLine::kNone;
+
+  static uint64_t num_slots(const WordCounts& words) {
+    uint64_t sum = 1;
+    for (const auto& [text, count] : words) sum += 1 + text.size();
+    return sum;
+  }
+
   struct Pair {
-    uint64_t key;
-    int64_t count = 0;            // how often its tokens are neighbours now
-    std::vector<uint32_t> words;  // where they are, or were; ascending
-  };
-  struct Candidate {
-    int64_t count;
-    uint64_t key;
-    size_t pair;  // in pairs_
-  };
-  struct Worse {
-    bool operator()(const Candidate& a, const Candidate& b) const {
-      return a.count != b.count ? a.count < b.count : a.key > b.key;
-    }
+    uint64_t key;       // two tokens, ordered like them
+    int64_t count = 0;  // how often they are neighbours now; 0 once they are merged
+
+    uint32_t left() const { return static_cast<uint32_t>(key >> 32); }
+    uint32_t right() const { return static_cast<uint32_t>(key); }
   };
 
   void add_alphabet() {
@@ -92,75 +71,105 @@ class ByteBpeTrainer {
     }
     std::sort(order.begin(), order.end());  // UTF-8 is ordered like its characters
     for (const auto& [token, byte] : order) {
-      byte_ids_[byte] = static_cast<int32_t>(model_.tokens.size());
+      byte_ids_[byte] = line_.add_kind(1);
       model_.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
     }
   }
 
-  Pair& pair_of(int32_t left, int32_t right) {
-    const uint64_t key = key_of(left, right);
+  // Frequent words come first, so that few stretches of the line differ in weight.
+  void write_line(const WordCounts& words) {
+    std::vector<uint32_t> order(words.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return words[a].second > words[b].second; });
+    line_.begin_weight(0);
+    line_.append_gap();
+    for (const uint32_t index : order) {
+      const auto& [text, count] = words[index];
+      line_.begin_weight(count);
+      for (const char c : text) line_.append(byte_ids_[static_cast<unsigned char>(c)]);
+      line_.append_gap();
+    }
+  }
+
+  void find_pairs() {
+    for (uint32_t slot = 0; slot + 1 < line_.size(); ++slot) {
+      if (line_.token_at(slot) == kNone || line_.token_at(slot + 1) == kNone) continue;
+      add_pair(slot, slot + 1);
+      if (places_.is_flush_due()) file_places();
+    }
+    file_places();
+  }
+
+  // Queues what the places noted since the last call belong to.
+  void file_places() {
+    throw_if_stopped();
+    const auto is_there = [&](uint32_t pair, uint32_t slot) {
+      return line_.has_pair(slot, length_of(pairs_[pair]));
+    };
+    places_.flush(is_there, [&](uint32_t pair) {
+      queue_.offer(pair, pairs_[pair].count, ComesAfter{pairs_});
+    });
+  }
+
+  uint32_t length_of(const Pair& pair) const {
+    return line_.num_characters(pair.left()) + line_.num_characters(pair.right());
+  }
+
+  struct ComesAfter {
+    const std::vector<Pair>& pairs;
+    bool operator()(uint32_t a, uint32_t b) const { return pairs[a].key > pairs[b].key; }
+  };
+
+  uint32_t pair_of(uint32_t left, uint32_t right) {
+    const uint64_t key = uint64_t{left} << 32 | right;
     const uint64_t found = index_of_pair_.find(key);
-    if (found != FlatMap::kNone) return pairs_[found];
+    if (found != FlatMap::kNone) return static_cast<uint32_t>(found);
     index_of_pair_.insert(key, pairs_.size());
-    return pairs_.emplace_back(Pair{key, 0, {}});
+    pairs_.push_back({key, 0});
+    return static_cast<uint32_t>(pairs_.size() - 1);
   }
 
-  void add_pair(int32_t left, int32_t right, uint32_t word) {
-    Pair& pair = pair_of(left, right);
-    pair.count += words_[word].count;
-    if (pair.words.empty() || pair.words.back() != word) pair.words.push_back(word);
+  void add_pair(uint32_t left, uint32_t right) {
+    const uint32_t pair = pair_of(line_.token_at(left), line_.token_at(right));
+    pairs_[pair].count += line_.weight_at(left);
+    places_.note(pair, left);
   }
 
-  void remove_pair(int32_t left, int32_t right, uint32_t word) {
-    pair_of(left, right).count -= words_[word].count;
-  }
-
-  void queue_new_pairs() {
-    for (; num_queued_ < pairs_.size(); ++num_queued_) {
-      const Pair& pair = pairs_[num_queued_];
-      if (pair.count > 0) queue_.push({pair.count, pair.key, num_queued_});
-    }
-  }
-
-  // Joins each `left` with a `right` behind it, from the beginning of the word, and counts the
-  // pairs that their neighbours are in. The merged pair itself is not counted down.
-  void merge_in_word(uint32_t index, int32_t left, int32_t right, int32_t joined) {
-    Word& word = words_[index];
-    int32_t* symbols = symbols_.data() + word.begin;
-    size_t size = 0;
-    for (size_t i = 0; i < word.size; ++i) {
-      if (symbols[i] != left || i + 1 == word.size || symbols[i + 1] != right) {
-        symbols[size++] = symbols[i];
-        continue;
-      }
-      if (size > 0) {
-        remove_pair(symbols[size - 1], left, index);
-        add_pair(symbols[size - 1], joined, index);
-      }
-      ++i;
-      if (i + 1 < word.size) {
-        remove_pair(right, symbols[i + 1], index);
-        add_pair(joined, symbols[i + 1], index);
-      }
-      symbols[size++] = joined;
-    }
-    word.size = size;
+  void merge(uint32_t best) {
+    const Pair pair = pairs_[best];
+    const uint32_t joined = line_.add_kind(length_of(pair));
+    model_.tokens.emplace_back(*model_.tokens[pair.left()] + *model_.tokens[pair.right()]);
+    model_.merges.push_back({static_cast<int32_t>(pair.left()), static_cast<int32_t>(pair.right()),
+                             static_cast<int32_t>(joined)});
+    const std::vector<uint32_t> slots = places_.take(best);
+    line_.join(
+        slots, joined,
+        [&](uint32_t left, uint32_t right) {
+          pairs_[pair_of(line_.token_at(left), line_.token_at(right))].count -=
+              line_.weight_at(left);
+        },
+        [&](uint32_t left, uint32_t right, bool /*is_last*/) { add_pair(left, right); });
+    pairs_[best].count = 0;
+    file_places();
   }
 
   ByteBpeModel model_;
-  std::array<int32_t, 256> byte_ids_{};
-  std::vector<int32_t> symbols_;  // of all words, one word after another
-  std::vector<Word> words_;
+  std::array<uint32_t, 256> byte_ids_{};
   std::vector<Pair> pairs_;
   FlatMap index_of_pair_;  // by key
-  size_t num_queued_ = 0;  // of pairs_
-  std::priority_queue<Candidate, std::vector<Candidate>, Worse> queue_;
+  TokenLine line_;
+  PairPlaces places_;
+  PairQueue queue_;
 };
 
 }  // namespace
 
-ByteBpeModel train_byte_bpe(const WordCounts& words, int64_t num_tokens) {
-  return ByteBpeTrainer(words).learn(static_cast<size_t>(num_tokens));
+ByteBpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work) {
+  ByteBpeTrainer trainer(std::move(words));
+  ByteBpeModel model = trainer.learn(static_cast<size_t>(num_tokens));
+  if (work != nullptr) *work = trainer.work();
+  return model;
 }
 
 }  // namespace lmtrain

@@ -7,6 +7,9 @@
 // tie goes to the pair with the lower left id, then the lower right id. The same words give the
 // same merges on every machine. bpe_trainer.h follows sentencepiece instead: all pairs that spell
 // the same piece are one candidate, pieces are limited, and the text breaks ties.
+//
+// Time is linear in the bytes of distinct words, however long a word is. Memory: some 10 bytes for
+// each of these bytes, and 100 for each distinct pair of neighbours.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +21,8 @@ namespace lmtrain {
 
 // Returns up to `num_tokens` tokens, and fewer once every word is one token. The first 256 are the
 // bytes, in the order of their characters in byte_alphabet.h. One token a merge follows. A word may
-// be any bytes. Requires num_tokens >= 256. Throws StopRequested on a signal.
-ByteBpeModel train_byte_bpe(const WordCounts& words, int64_t num_tokens);
+// be any bytes. Requires num_tokens >= 256. `work` gets the number of places in the words that were
+// looked at. Throws StopRequested on a signal, and Error(kData) for words of more than 2e9 bytes.
+ByteBpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work = nullptr);
 
 }  // namespace lmtrain

@@ -104,11 +104,15 @@ class Tokenizer {
 //    1, eos 2.
 //  - "byte_bpe" gives a tokenizer.json of byte-level BPE. Ids: bos 0, eos 1. With `config.add_bos`
 //    its post-processor puts BOS before a text.
-// The same texts in the same order give the same bytes. Throws the errors of `feed`, and:
+// The same texts in the same order give the same bytes, whatever `num_threads` is: the threads, the
+// calling one included, that count the words of both kinds of BPE. Throws the errors of `feed`,
+// and:
 //   Error(kData)   there is no text, or vocab_size does not fit it; the message has a fitting size
+//   Error(kMemory) a thread is refused
 //   StopRequested  on a signal, but not while sentencepiece trains a unigram model
 using TextSink = std::function<void(std::string_view text)>;
 std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config,
-                                           const std::function<void(const TextSink&)>& feed);
+                                           const std::function<void(const TextSink&)>& feed,
+                                           int num_threads = 1);
 
 }  // namespace lmtrain

@@ -3,11 +3,19 @@
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "base/utf8.h"
 #include "tokenizer/bpe_trainer.h"
 #include "tokenizer/byte_bpe_files.h"
@@ -69,13 +77,125 @@ std::string too_small(int64_t vocab_size, int64_t least) {
   throw Error(ErrorKind::kData, "there is no text to train a tokenizer on; check data.train");
 }
 
-std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed, double coverage) {
-  WordCounter counter;
-  feed([&](std::string_view text) { counter.add(text); });
-  const WordCounts words = counter.sorted();
+// Cuts texts into words and counts them, on several threads. Texts go to the threads in batches;
+// while all threads are busy the caller counts a batch itself. So memory is bounded: two batches a
+// thread, beside the words.
+class WordCounting {
+ public:
+  // One for each thread, which is called with a text and counts its words.
+  using Count = std::function<void(std::string_view text, WordCounter& counter)>;
+  using MakeCount = std::function<Count()>;
+
+  WordCounting(int num_threads, const MakeCount& make_count) : count_(make_count()) {
+    try {
+      for (int i = 1; i < std::min(num_threads, kMostThreads); ++i)
+        threads_.push_back(start_thread([this, count = make_count()] { work(count); }));
+    } catch (...) {
+      end_threads();
+      throw;
+    }
+  }
+  ~WordCounting() { end_threads(); }
+  WordCounting(const WordCounting&) = delete;
+  WordCounting& operator=(const WordCounting&) = delete;
+
+  void add(std::string_view text) {
+    if (threads_.empty()) return count_(text, counter_);
+    batch_.bytes += text;
+    batch_.ends.push_back(batch_.bytes.size());
+    if (batch_.bytes.size() >= kBatch) pass_on();
+  }
+
+  // Returns the words of all texts. Throws what a thread has thrown.
+  WordCounts words() {
+    if (!batch_.ends.empty()) count_batch(std::exchange(batch_, {}), count_, counter_);
+    end_threads();
+    if (error_) std::rethrow_exception(error_);
+    return std::exchange(counter_, {}).sorted();
+  }
+
+ private:
+  static constexpr size_t kBatch = size_t{1} << 20;
+  static constexpr int kMostThreads = 16;  // each may hold all words of the text
+  struct Batch {
+    std::string bytes;
+    std::vector<size_t> ends;  // of texts
+  };
+
+  static void count_batch(const Batch& batch, const Count& count, WordCounter& counter) {
+    size_t begin = 0;
+    for (const size_t end : batch.ends) {
+      count(std::string_view(batch.bytes).substr(begin, end - begin), counter);
+      begin = end;
+    }
+  }
+
+  void pass_on() {
+    Batch batch = std::exchange(batch_, {});
+    {
+      const std::lock_guard lock(mutex_);
+      if (batches_.size() < threads_.size()) {
+        batches_.push_back(std::move(batch));
+        changed_.notify_one();
+        return;
+      }
+    }
+    count_batch(batch, count_, counter_);
+  }
+
+  void work(const Count& count) {
+    WordCounter counter;
+    std::unique_lock lock(mutex_);
+    try {
+      for (;;) {
+        changed_.wait(lock, [this] { return is_over_ || !batches_.empty(); });
+        if (batches_.empty()) break;
+        const Batch batch = std::move(batches_.front());
+        batches_.pop_front();
+        lock.unlock();
+        count_batch(batch, count, counter);
+        lock.lock();
+      }
+      counter_of_threads_.add(counter);
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      error_ = std::current_exception();
+    }
+  }
+
+  void end_threads() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    counter_.add(std::exchange(counter_of_threads_, {}));
+  }
+
+  Count count_;
+  WordCounter counter_;
+  Batch batch_;
+  std::mutex mutex_;  // guards what follows, but threads_
+  std::condition_variable changed_;
+  std::deque<Batch> batches_;
+  WordCounter counter_of_threads_;
+  std::exception_ptr error_;
+  bool is_over_ = false;
+  std::vector<std::thread> threads_;
+};
+
+std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed, int num_threads,
+                            double coverage) {
+  WordCounting counting(num_threads, [] {
+    return [](std::string_view text, WordCounter& counter) { counter.add(text); };
+  });
+  feed([&](std::string_view text) { counting.add(text); });
+  WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
   const int64_t num_special = config.byte_fallback ? 3 + 256 : 3;
-  const BpePieces pieces = train_bpe(words, config.vocab_size - num_special, coverage);
+  const BpePieces pieces = train_bpe(std::move(words), config.vocab_size - num_special, coverage);
   const auto num_characters = static_cast<int64_t>(pieces.characters.size());
   const int64_t size = num_special + num_characters + static_cast<int64_t>(pieces.merges.size());
   if (config.vocab_size < num_special + num_characters) {
@@ -85,31 +205,38 @@ std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed
   return bpe_model(pieces, config.byte_fallback, coverage);
 }
 
-// Keeps the trainer linear in text that the pre-tokenizer does not cut, in bytes. Ordinary text has
-// no such words.
+// Bounds the longest token, and so the size of tokenizer.json, for text that the pre-tokenizer does
+// not cut, in bytes. Ordinary text has no such words.
 constexpr size_t kLongestByteBpeWord = 4096;
 
-std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& config,
-                                                    const Feed& feed) {
-  WordCounter counter;
-  const PreTokenizer pre_tokenizer = byte_bpe_pre_tokenizer();
-  PreTokenizer::Scratch scratch;
-  std::string valid;
-  feed([&](std::string_view text) {
+WordCounting::Count count_byte_bpe_words(const PreTokenizer& pre_tokenizer) {
+  struct Scratch {
+    PreTokenizer::Scratch of_splits;
+    std::string valid;
+  };
+  const auto scratch = std::make_shared<Scratch>();
+  return [&pre_tokenizer, scratch](std::string_view text, WordCounter& counter) {
     if (!is_utf8(text)) {
-      valid.clear();
-      append_replacing_malformed(valid, text);
-      text = valid;
+      scratch->valid.clear();
+      append_replacing_malformed(scratch->valid, text);
+      text = scratch->valid;
     }
-    pre_tokenizer.split(text, scratch, [&](std::string_view word) {
+    pre_tokenizer.split(text, scratch->of_splits, [&](std::string_view word) {
       for (; !word.empty(); word.remove_prefix(std::min(word.size(), kLongestByteBpeWord)))
         counter.add_word(word.substr(0, kLongestByteBpeWord));
     });
-  });
-  const WordCounts words = counter.sorted();
+  };
+}
+
+std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& config, const Feed& feed,
+                                                    int num_threads) {
+  const PreTokenizer pre_tokenizer = byte_bpe_pre_tokenizer();
+  WordCounting counting(num_threads, [&] { return count_byte_bpe_words(pre_tokenizer); });
+  feed([&](std::string_view text) { counting.add(text); });
+  WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
   const int64_t vocab_size = config.train.vocab_size;
-  const ByteBpeModel model = train_byte_bpe(words, vocab_size - kNumByteBpeSpecials);
+  const ByteBpeModel model = train_byte_bpe(std::move(words), vocab_size - kNumByteBpeSpecials);
   const int64_t size = static_cast<int64_t>(model.tokens.size()) + kNumByteBpeSpecials;
   if (vocab_size < size) throw Error(ErrorKind::kData, too_small(vocab_size, size));
   if (vocab_size > size) throw Error(ErrorKind::kData, too_large(vocab_size, size));
@@ -167,7 +294,8 @@ std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& 
 
 }  // namespace
 
-std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config, const Feed& feed) {
+std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config, const Feed& feed,
+                                           int num_threads) {
   const TokenizerTrainConfig& train = config.train;
   // Without bytes to fall back on, a character that is left out is lost.
   const double coverage = train.byte_fallback ? kCoverage : 1.0;
@@ -176,11 +304,11 @@ std::vector<TokenizerFile> train_tokenizer(const TokenizerConfig& config, const 
   };
   switch (train.type) {
     case TokenizerType::kBpe:
-      return sentencepiece_files(train_bpe_model(train, feed, coverage));
+      return sentencepiece_files(train_bpe_model(train, feed, num_threads, coverage));
     case TokenizerType::kUnigram:
       return sentencepiece_files(train_unigram_model(train, feed, coverage));
     case TokenizerType::kByteBpe:
-      return train_byte_bpe_tokenizer(config, feed);
+      return train_byte_bpe_tokenizer(config, feed, num_threads);
   }
   throw Error(ErrorKind::kInternal, "tokenizer.train.type is one without a trainer");
 }

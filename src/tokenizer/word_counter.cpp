@@ -1,8 +1,11 @@
 #include "tokenizer/word_counter.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <iterator>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 
 namespace lmtrain {
@@ -54,6 +57,37 @@ constexpr UnicodeBlock kBlocks[] = {
     {0x20000, 0x3FFFF, Script::kHan},
 };
 
+constexpr size_t kNumAscii = 128;
+
+constexpr std::array<Script, kNumAscii> ascii_scripts() {
+  std::array<Script, kNumAscii> scripts{};
+  scripts.fill(Script::kCommon);
+  for (const UnicodeBlock& block : kBlocks) {
+    for (char32_t c = block.first; c <= block.last && c < kNumAscii; ++c) scripts[c] = block.script;
+  }
+  return scripts;
+}
+constexpr std::array<Script, kNumAscii> kAsciiScripts = ascii_scripts();
+
+// NUL is of no script here.
+bool is_ascii_of(char c, Script script) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte != 0 && byte < kNumAscii && kAsciiScripts[byte] == script;
+}
+
+uint64_t word_hash(std::string_view word) {
+  uint64_t hash = word.size();
+  uint64_t part = 0;
+  while (word.size() > sizeof part) {
+    std::memcpy(&part, word.data(), sizeof part);
+    hash = mix64(hash ^ part);
+    word.remove_prefix(sizeof part);
+  }
+  part = 0;
+  if (!word.empty()) std::memcpy(&part, word.data(), word.size());
+  return mix64(hash ^ part);
+}
+
 }  // namespace
 
 ScriptOf script_of(char32_t code_point) {
@@ -75,6 +109,18 @@ void WordCounter::add(std::string_view text) {
     script = {Script::kSpace, 0};
   };
   while (end < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[end]);
+    if (byte != 0 && byte < kNumAscii) {
+      const ScriptOf next{kAsciiScripts[byte], 0};
+      const bool goes_on = script.script == Script::kSpace || next == script;
+      if (!goes_on || end - begin >= kLongestWord) finish_word();
+      script = next;
+      const size_t most = std::min(text.size(), begin + kLongestWord);
+      do {
+        ++end;
+      } while (end < most && is_ascii_of(text[end], script.script));
+      continue;
+    }
     char32_t code_point = 0;
     const size_t size = decode_utf8(text.substr(end), code_point);
     if (size == 0 || code_point == 0 || code_point == kSpaceMarkCodePoint) {
@@ -93,18 +139,73 @@ void WordCounter::add(std::string_view text) {
   finish_word();
 }
 
-void WordCounter::add_word(std::string_view word) {
-  const auto found = counts_.find(word);
-  if (found == counts_.end()) {
-    counts_.emplace(word, 1);
-  } else {
-    ++found->second;
+void WordCounter::add_word(std::string_view word, int64_t count) {
+  if (2 * (entries_.size() + 1) > slots_.size()) grow();
+  const uint64_t hash = word_hash(word);
+  const auto tag = static_cast<uint32_t>(hash >> 32);
+  const size_t mask = slots_.size() - 1;
+  for (size_t index = hash & mask;; index = (index + 1) & mask) {
+    Slot& slot = slots_[index];
+    if (slot.entry == 0) {
+      entries_.push_back({store(word), word.size(), count});
+      slot = {tag, static_cast<uint32_t>(entries_.size())};
+      return;
+    }
+    Entry& entry = entries_[slot.entry - 1];
+    if (slot.tag == tag && entry.word() == word) {
+      entry.count += count;
+      return;
+    }
+  }
+}
+
+void WordCounter::add(const WordCounter& other) {
+  for (const Entry& entry : other.entries_) add_word(entry.word(), entry.count);
+}
+
+const char* WordCounter::store(std::string_view word) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  if (word.size() > num_free_) {
+    num_free_ = std::max(kBlock, word.size());
+    free_ = blocks_.emplace_back(std::make_unique_for_overwrite<char[]>(num_free_)).get();
+  }
+  char* const text = free_;
+  std::copy(word.begin(), word.end(), text);
+  free_ += word.size();
+  num_free_ -= word.size();
+  return text;
+}
+
+void WordCounter::grow() {
+  std::vector<Slot>(std::max<size_t>(1024, 2 * slots_.size())).swap(slots_);
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const uint64_t hash = word_hash(entries_[i].word());
+    size_t index = hash & mask;
+    while (slots_[index].entry != 0) index = (index + 1) & mask;
+    slots_[index] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(i + 1)};
   }
 }
 
 WordCounts WordCounter::sorted() const {
-  WordCounts words(counts_.begin(), counts_.end());
-  std::sort(words.begin(), words.end());
+  struct Key {
+    uint64_t head;  // the first 8 bytes, ordered like them
+    const Entry* entry;
+  };
+  std::vector<Key> keys;
+  keys.reserve(entries_.size());
+  for (const Entry& entry : entries_) {
+    uint64_t head = 0;
+    for (size_t i = 0; i < sizeof head; ++i)
+      head = head << 8 | (i < entry.size ? static_cast<unsigned char>(entry.text[i]) : 0U);
+    keys.push_back({head, &entry});
+  }
+  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+    return a.head != b.head ? a.head < b.head : a.entry->word() < b.entry->word();
+  });
+  WordCounts words;
+  words.reserve(keys.size());
+  for (const Key& key : keys) words.emplace_back(key.entry->word(), key.entry->count);
   return words;
 }
 

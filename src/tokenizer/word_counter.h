@@ -6,10 +6,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,22 +16,41 @@ namespace lmtrain {
 
 using WordCounts = std::vector<std::pair<std::string, int64_t>>;
 
+// Counts words in a table of its own; their bytes lie in blocks, each once. Memory: 60 bytes for
+// each distinct word, and its bytes.
 class WordCounter {
  public:
   // Adds the words of `text`, which may be any bytes. NUL, U+2581 and malformed bytes, which no
   // piece can hold, end a word and belong to no word.
   void add(std::string_view text);
-  // Counts one word, however it was cut out of its text.
-  void add_word(std::string_view word);
+  // Counts a word `count` times, however it was cut out of its text.
+  void add_word(std::string_view word, int64_t count = 1);
+  // Adds the words that another counter has counted.
+  void add(const WordCounter& other);
   // Returns words and counts in byte order, so that the order of the texts does not matter.
   WordCounts sorted() const;
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
+  struct Entry {
+    const char* text;
+    size_t size;
+    int64_t count;
+
+    std::string_view word() const { return {text, size}; }
+  };
+  struct Slot {
+    uint32_t tag = 0;    // bits of the hash
+    uint32_t entry = 0;  // counted from 1; 0: the slot is empty
   };
 
-  std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> counts_;
+  const char* store(std::string_view word);
+  void grow();
+
+  std::vector<Entry> entries_;
+  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* free_ = nullptr;  // in the last block
+  size_t num_free_ = 0;
 };
 
 // A Script is a group of Unicode blocks. kInherited are combining marks and joiners, which take the

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/trained_words.h"
 
 namespace lmtrain {
 namespace {
@@ -107,6 +107,45 @@ TEST(BpeTrainer, AgreesWithTheDefinition) {
     const WordCounts words(counts.begin(), counts.end());
     const BpePieces pieces = train_bpe(words, 60, 1.0);
     ASSERT_EQ(pieces.merges, learn_slowly(words, 60 - pieces.characters.size())) << "seed " << seed;
+  }
+}
+
+// Long runs, in which pairs overlap, and pieces that are spelled anew by other joins.
+TEST(BpeTrainer, AgreesWithTheDefinitionOnLongWords) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937_64 random(seed);
+    WordCounts words;
+    for (int i = 0; i < 3; ++i) {
+      std::string word;
+      while (word.size() < 150) {
+        const std::string part(1 + random() % 9, static_cast<char>('a' + random() % 3));
+        word += random() % 2 == 0 ? part : "abcab";
+      }
+      words.emplace_back(word, 1 + static_cast<int64_t>(random() % 2));
+    }
+    const BpePieces pieces = train_bpe(words, 40, 1.0);
+    ASSERT_EQ(pieces.merges, learn_slowly(words, 40 - pieces.characters.size())) << "seed " << seed;
+  }
+}
+
+TEST(BpeTrainer, WordsOfManyScriptsGiveTheGoldenPieces) {
+  for (const GoldenVocabulary& golden : golden_vocabularies()) {
+    const auto num_characters =
+        static_cast<int64_t>(train_bpe(golden.words, 0, 1.0).characters.size());
+    EXPECT_EQ(train_bpe(golden.words, num_characters + 60, 1.0).merges, golden.pieces)
+        << golden.name;
+  }
+}
+
+// Work is counted, not time: a trainer that goes through a whole word at each merge looks at a
+// hundred times as many places.
+TEST(BpeTrainer, WorkIsLinearForWordsOfAnyLength) {
+  for (const WordsOfOneLength& text : words_of_all_lengths(60'000)) {
+    uint64_t work = 0;
+    const BpePieces pieces = train_bpe(text.words, 1000, 1.0, &work);
+    EXPECT_GT(pieces.merges.size(), 3U) << text.name;
+    EXPECT_GT(work, 0U) << text.name;
+    EXPECT_LT(work, 6 * text.num_bytes) << text.name;
   }
 }
 

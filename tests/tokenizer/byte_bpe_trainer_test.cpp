@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/trained_words.h"
 
 namespace lmtrain {
 namespace {
@@ -87,6 +88,25 @@ void expect_definition(const WordCounts& words, size_t num_merges) {
   const std::vector<std::string> tokens = tokens_of(model);
   EXPECT_EQ(std::set<std::string>(tokens.begin(), tokens.end()).size(), 256 + num_merges)
       << "each token has one merge";
+}
+
+TEST(ByteBpeTrainer, WordsOfManyScriptsGiveTheMergesOfTheLibrary) {
+  for (const GoldenVocabulary& golden : golden_vocabularies()) {
+    std::vector<std::pair<int32_t, int32_t>> merges;
+    for (const ByteBpeModel::Merge& merge : train_byte_bpe(golden.words, 256 + 60).merges)
+      merges.emplace_back(merge.left, merge.right);
+    EXPECT_EQ(merges, golden.byte_merges) << golden.name;
+  }
+}
+
+TEST(ByteBpeTrainer, WorkIsLinearForWordsOfAnyLength) {
+  for (const WordsOfOneLength& text : words_of_all_lengths(60'000)) {
+    uint64_t work = 0;
+    const ByteBpeModel model = train_byte_bpe(text.words, 256 + 1000, &work);
+    EXPECT_GT(model.merges.size(), 3U) << text.name;
+    EXPECT_GT(work, 0U) << text.name;
+    EXPECT_LT(work, 6 * text.num_bytes) << text.name;
+  }
 }
 
 TEST(ByteBpeTrainer, GivesWhatCountingAnewGives) {

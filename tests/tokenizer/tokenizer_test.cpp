@@ -195,6 +195,42 @@ TEST_P(TrainedTokenizer, HardTexts) {
 
 INSTANTIATE_TEST_SUITE_P(Types, TrainedTokenizer, ::testing::Values("bpe", "unigram", "byte_bpe"));
 
+// Several batches for each thread, and a text that is larger than a batch.
+TEST(TrainTokenizer, TheNumberOfThreadsChangesNoByte) {
+  std::mt19937_64 random(8);
+  std::vector<std::string> texts(1, "first text\n");
+  for (int i = 0; i < 60; ++i) {
+    std::string& text = texts.emplace_back();
+    for (size_t size = i == 7 ? 2'000'000 : 50'000; text.size() < size;)
+      text += std::string(1 + random() % 3, static_cast<char>('a' + random() % 20)) +
+              (random() % 4 == 0 ? " " : "");
+  }
+  for (const char* type : {"bpe", "byte_bpe"}) {
+    TokenizerConfig config;
+    config.train = small(type);
+    const auto feed = [&](const TextSink& add) {
+      for (const std::string& text : texts) add(text);
+    };
+    const std::vector<TokenizerFile> expected = train_tokenizer(config, feed);
+    for (const int num_threads : {2, 5, 100}) {
+      const std::vector<TokenizerFile> files = train_tokenizer(config, feed, num_threads);
+      ASSERT_EQ(files.size(), expected.size());
+      for (size_t i = 0; i < files.size(); ++i)
+        EXPECT_EQ(files[i].bytes, expected[i].bytes) << type << ", " << num_threads << " threads";
+    }
+  }
+}
+
+TEST(TrainTokenizer, AnErrorOfTheTextsEndsTheThreads) {
+  TokenizerConfig config;
+  config.train = small("byte_bpe");
+  const auto feed = [](const TextSink& add) {
+    for (int i = 0; i < 5; ++i) add(std::string(1 << 20, 'a') + "\n");
+    throw Error(ErrorKind::kIo, "the disk is gone");
+  };
+  EXPECT_THROW(train_tokenizer(config, feed, 3), Error);
+}
+
 TEST(Tokenizer, GivesTheIdsOfTheReference) {
   const Tokenizer tokenizer = Tokenizer::load(kReference / "tokenizer.model");
   const Json golden = Json::parse(read_file(kReference / "golden.json"));

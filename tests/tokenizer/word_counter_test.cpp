@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+
 namespace lmtrain {
 namespace {
 
@@ -53,6 +56,27 @@ TEST(WordCounter, LongRunsAreCut) {
     }
     EXPECT_EQ(bytes, text.size());
   }
+}
+
+// Any bytes, words that begin alike, and enough of them for the table to grow; in two counters.
+TEST(WordCounter, CountsAsAMapDoes) {
+  std::mt19937_64 random(3);
+  std::map<std::string, int64_t> expected;
+  WordCounter counter;
+  WordCounter other;
+  for (int i = 0; i < 50'000; ++i) {
+    std::string word(random() % 4 == 0 ? 9 : 0, 'x');
+    for (size_t size = 1 + random() % 4; size > 0; --size)
+      word += static_cast<char>(random() % (i % 2 == 0 ? 256 : 4));
+    const auto count = static_cast<int64_t>(1 + random() % 3);
+    expected[word] += count;
+    (i % 3 == 0 ? other : counter).add_word(word, count);
+  }
+  const std::string long_word(3'000'000, 'y');
+  other.add_word(long_word);
+  expected[long_word] = 1;
+  counter.add(other);
+  EXPECT_EQ(counter.sorted(), WordCounts(expected.begin(), expected.end()));
 }
 
 TEST(WordCounter, ScriptTable) {
