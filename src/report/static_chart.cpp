@@ -122,7 +122,7 @@ class Drawing {
   }
 
   // A curve is cut where a value is not finite.
-  std::string path(const Curve& curve, size_t run) const {
+  std::string path(const Curve& curve, size_t run, const char* extra = "") const {
     std::string line;
     bool pen_is_down = false;
     for (const Point& point : curve) {
@@ -133,8 +133,23 @@ class Drawing {
       line += str(pen_is_down ? "L" : "M", number(x(point.x)), " ", number(y(point.y)));
       pen_is_down = true;
     }
-    return line.empty() ? ""
-                        : str("<path class=\"line ", run_classes(run), "\" d=\"", line, "\"/>");
+    return line.empty()
+               ? ""
+               : str("<path class=\"line ", run_classes(run), extra, "\" d=\"", line, "\"/>");
+  }
+
+  // What was forecast: a dashed line in a band.
+  std::string expected(const ExpectedCurve& curve, size_t run) const {
+    std::string there, back;
+    Curve middle;
+    for (const ExpectedPoint& point : curve.points) {
+      const std::string at = number(x(point.tokens));
+      there += str(there.empty() ? "M" : "L", at, " ", number(y(point.high)));
+      back = str("L", at, " ", number(y(point.low)), back);
+      middle.push_back({point.tokens, point.loss});
+    }
+    return str("<path class=\"band ", run_classes(run), "\" d=\"", there, back, "Z\"/>",
+               path(middle, run, " expected"));
   }
 
  private:
@@ -179,7 +194,11 @@ std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs)
           "<svg x=\"", kLeft, "\" y=\"", kTop - 4, "\" width=\"", kWidth - kLeft - kRight,
           "\" height=\"", kHeight - kTop - kBottom + 6, "\" viewBox=\"", kLeft, " ", kTop - 4, " ",
           kWidth - kLeft - kRight, " ", kHeight - kTop - kBottom + 6, "\">");
-  for (size_t i = 0; i < curves.size(); ++i) svg += drawing.path(curves[i], i);
+  for (size_t i = 0; i < curves.size(); ++i) {
+    if (chart.key == kExpectedKey && runs[i].expected)
+      svg += drawing.expected(*runs[i].expected, i);
+    svg += drawing.path(curves[i], i);
+  }
   return svg + "</svg></svg>";
 }
 

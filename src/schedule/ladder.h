@@ -36,12 +36,12 @@ struct Rung {
 // Returns the FLOPs of training a token, attention included.
 double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_length);
 
-// Returns the rungs, by ascending cost. The costs fall by a factor of three from rung to rung, and
-// size and tokens by its root. Two rungs more have a larger and a smaller model at one of these
-// costs, so that size and tokens can be told apart. A run of several passes has another rung with
-// as many passes as the ladder can pay. The two cheapest costs are trained with a second seed. All
-// have at least 32 steps. Throws Error(kUsage) where fewer than kLeastRungs (schedule/loss_law.h)
-// can be paid.
+// Returns the rungs, by ascending cost. The costs fall by a factor of three from rung to rung, of
+// two or one and a half where few rungs could be paid then; size and tokens fall by the root of it.
+// Two rungs more have a larger and a smaller model at two of these costs, so that size and tokens
+// can be told apart. A run of several passes has another rung with as many passes as the ladder can
+// pay. The two cheapest costs are trained with a second seed. All have at least 32 steps. Throws
+// Error(kUsage) where fewer than kLeastRungs (schedule/loss_law.h) can be paid.
 std::vector<Rung> choose_ladder(const LadderSpec& spec);
 
 }  // namespace lmtrain

@@ -339,6 +339,7 @@ LossForecast fit_forecast(std::span<const MeasuredRun> runs) {
 std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const MeasuredRun> runs,
                                      std::span<const std::vector<LossPoint>> curves) {
   constexpr int kPoints = 20;
+  constexpr size_t kLeastPoints = 3;  // evaluations, the last one included
   // Of each run: its share, and the logarithm of its loss over the law's.
   std::vector<std::vector<LossPoint>> excesses;
   std::vector<double> weights;
@@ -354,7 +355,7 @@ std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const Measure
         excess.push_back(
             {point.tokens / curves[i].back().tokens, off(point) - off(curves[i].back())});
     }
-    if (excess.empty()) continue;
+    if (excess.size() < kLeastPoints) continue;
     excesses.push_back(std::move(excess));
     weights.push_back(std::sqrt(runs[i].size.parameters * runs[i].size.tokens));
   }

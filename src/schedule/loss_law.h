@@ -71,8 +71,8 @@ struct CoursePoint {
   double share = 0, excess = 0, spread = 0;
 };
 // Returns the mean course of runs at every twentieth of a run. `curves[i]` has the evaluations of
-// runs[i] by ascending tokens, the last one at its end; the one at step 0 is left out. Large runs
-// count more.
+// runs[i] by ascending tokens, the last one at its end; the one at step 0 is left out, and runs
+// with fewer than three others. Large runs count more.
 std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const MeasuredRun> runs,
                                      std::span<const std::vector<LossPoint>> curves);
 // Returns the expected loss of the run `size` at the share of its tokens that `point` tells.

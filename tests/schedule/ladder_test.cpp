@@ -42,11 +42,11 @@ TEST(Ladder, CostsAtMostWhatMayBeSpent) {
       const double training =
           static_cast<double>(rung.tokens) * token_cost(model, spec.vocab_size, spec.max_length);
       EXPECT_LT(training, rung.cost);
-      EXPECT_GT(training, 0.5 * rung.cost);
+      EXPECT_GT(training, 0.5 * rung.cost);  // the rest is for evaluations
     }
     EXPECT_LE(sum, spend * run);
     EXPECT_GT(sum, 0.9 * spend * run);
-    EXPECT_GT(largest, 0.5 * spend * run);  // it tells most about the run
+    EXPECT_GT(largest, 0.45 * spend * run);  // it tells most about the run
     EXPECT_EQ(names.size(), 9U);
   }
 }
