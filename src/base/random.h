@@ -25,9 +25,10 @@ enum class RandomStream : uint64_t {
   kCurriculum = 4,  // order of the lengths of batches
   kSample = 5,      // tokens of generated text
   // 6 is taken: no other use may have it.
-  kBench = 7,   // input of benchmarks
-  kMixture = 8,  // order of the sources among the rows
-  kDropout = 9   // what falls out of activations
+  kBench = 7,      // input of benchmarks
+  kMixture = 8,    // order of the sources among the rows
+  kDropout = 9,    // what falls out of activations
+  kBootstrap = 10  // weights and noise of a forecast's replicates
 };
 
 // Returns 64 random bits.

@@ -19,6 +19,7 @@ void add_average_command(CLI::App& app, Action& action);
 void add_prepare_command(CLI::App& app, Action& action);
 void add_plan_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+void add_forecast_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);

@@ -82,6 +82,7 @@ int run_command_line(int argc, char** argv) {
   add_prepare_command(app, action);
   add_plan_command(app, action);
   add_bench_command(app, action);
+  add_forecast_command(app, action);
   add_report_command(app, action);
   add_config_command(app, action);
   add_completion_command(app, action);

@@ -14,6 +14,7 @@
 #include "eval/evaluate.h"
 #include "prepare/given_tokenizer.h"
 #include "training/choices.h"
+#include "training/expected_loss.h"
 #include "training/length_picture.h"
 #include "training/plan.h"
 #include "training/preflight.h"
@@ -43,6 +44,7 @@ struct Shown {
   const std::vector<std::string>& obstacles;  // why train would refuse the run
   int64_t eval_targets;                       // of an evaluation
   const std::vector<std::string>& warnings;
+  std::optional<ExpectedPoint> expected;  // at the end, where the config has a forecast
 
   double eval_share() const { return evaluation_share(config, data, eval_targets); }
   int64_t targets_trained() const {  // an epoch
@@ -71,6 +73,11 @@ Json memory_json(const MemoryPlan& memory) {
           {"micro_gradient", memory.micro_gradient},
           {"total", memory.device_total()},
           {"snapshot", memory.snapshot}};
+}
+
+Json expected_json(const std::optional<ExpectedPoint>& expected) {
+  if (!expected) return nullptr;
+  return {{"eval_loss", expected->loss}, {"low", expected->low}, {"high", expected->high}};
 }
 
 Json to_json(const Shown& shown) {
@@ -126,6 +133,7 @@ Json to_json(const Shown& shown) {
           {"evaluations", count(plan.evaluations)},
           {"eval_tokens", shown.eval_targets},
           {"eval_share", shown.eval_share()},
+          {"forecast", expected_json(shown.expected)},
           {"checkpoints", count(plan.checkpoints)},
           {"best_checkpoints", count(plan.best_checkpoints)},
           {"memory", memory_json(plan.memory)},
@@ -230,6 +238,12 @@ std::string to_text(const Shown& shown) {
     text += line("evaluation", str("of ", shown.eval_targets, " held-out tokens, together about ",
                                    printed("%.0f %%", 100 * shown.eval_share()), " of the run"));
   }
+  if (shown.expected) {
+    text += line("forecast", str("held-out loss ", printed("%.3f", shown.expected->loss),
+                                 " at the end, with 80 % probability from ",
+                                 printed("%.3f", shown.expected->low), " to ",
+                                 printed("%.3f", shown.expected->high)));
+  }
   if (shown.order.cycles().size() > 1) text += block("cycles", cycles_table(shown));
   text += block("rate", rates_table(plan)) + block("memory", memory_table(shown)) +
           line("checkpoints",
@@ -269,8 +283,12 @@ int show_plan(const PlanArguments& options) {
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles =
       preflight_errors({config, options.processes, &data, &run});
-  const Shown shown = {config,  data, order, plan, room, obstacles, eval_targets.value_or(0),
-                       warnings};
+  std::optional<ExpectedPoint> expected;
+  if (config.forecast && is_file(forecast_file(*config.forecast))) {
+    expected = expect_curve(config, data, static_cast<double>(plan.targets)).points.back();
+  }
+  const Shown shown = {config,   data,    order, plan, room, obstacles, eval_targets.value_or(0),
+                       warnings, expected};
   if (options.json) {
     std::cout << to_json(shown).dump() << std::endl;
   } else {

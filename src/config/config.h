@@ -314,6 +314,7 @@ struct Config {
   CompileMode compile = CompileMode::kAuto;
   bool deterministic = false;
   std::optional<std::string> init_from;
+  std::optional<std::string> forecast;  // folder of `lmtrain forecast`
   TokenizerConfig tokenizer;
   DataConfig data;
   SequenceConfig sequence;

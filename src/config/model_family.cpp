@@ -78,4 +78,10 @@ void set_multiplied(ModelConfig& model, int64_t vocab_size, double multiplied) {
               [&](const ModelConfig& shape) { return count_multiplied(shape, vocab_size); });
 }
 
+std::vector<ModelConfig> family_of(const ModelConfig& model) {
+  std::vector<ModelConfig> family;
+  for (const Shape& shape : kFamily) set_shape(family.emplace_back(model), shape);
+  return family;
+}
+
 }  // namespace lmtrain

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "config/config.h"
 
@@ -21,5 +22,7 @@ double count_multiplied(const ModelConfig& model, int64_t vocab_size);
 void set_size(ModelConfig& model, int64_t vocab_size, double parameters);
 // Sets the same to the member whose count_multiplied is nearest to `multiplied`, by their ratio.
 void set_multiplied(ModelConfig& model, int64_t vocab_size, double multiplied);
+// Returns `model` in every shape of the family, the smallest first.
+std::vector<ModelConfig> family_of(const ModelConfig& model);
 
 }  // namespace lmtrain

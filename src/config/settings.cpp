@@ -62,6 +62,11 @@ void add_run(SettingTable& t, Config& c) {
         "of model; optimizer, step and data begin at 0.")
       .as(Kind::kPath)
       .null_is("random weights");
+  t.add("forecast", &c.forecast,
+        "A folder of `lmtrain forecast`: the run writes down the held-out loss that is expected of "
+        "it, and says how far it is off.")
+      .as(Kind::kPath)
+      .null_is("no forecast");
 }
 
 void add_data(SettingTable& t, DataConfig& c) {

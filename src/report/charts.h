@@ -12,6 +12,9 @@ namespace lmtrain {
 // with powers of two as ticks.
 enum class ChartScale { kFree, kFromZero, kPowersOfTwo };
 
+// The chart that also shows what was forecast.
+inline constexpr const char* kExpectedKey = "eval_loss";
+
 struct Chart {
   std::string key;  // in metrics.jsonl
   bool evaluation;  // the key is of evaluations, else of updates

@@ -376,8 +376,8 @@ std::string use_section(const CardFacts& facts) {
                    "lmtrain export . --format gguf --to model.gguf\n"
                    "llama-completion -m model.gguf -p \"Once upon a time\" -n 50\n");
   }
-  return card_section("Use",
-                 text + "\nThe model continues text. It was not trained to follow instructions.\n");
+  return card_section(
+      "Use", text + "\nThe model continues text. It was not trained to follow instructions.\n");
 }
 
 // ---- The config that trains the model again ----
@@ -385,8 +385,8 @@ std::string use_section(const CardFacts& facts) {
 // Settings that decide no weight, or that belong to one machine.
 bool is_of_the_recipe(const std::string& key) {
   for (const char* left_out :
-       {"name", "run_dir", "threads", "device", "compile", "data.cache_dir", "batch.micro_tokens",
-        "model.activation_checkpointing", "train.max_time"})
+       {"name", "run_dir", "forecast", "threads", "device", "compile", "data.cache_dir",
+        "batch.micro_tokens", "model.activation_checkpointing", "train.max_time"})
     if (key == left_out) return false;
   for (const char* section : {"eval.", "checkpoint.", "log.", "card.", "parallel.", "restart."})
     if (key.starts_with(section)) return false;
@@ -448,9 +448,10 @@ std::string again_section(const CardFacts& facts) {
   // No character may hide another.
   if (shown(text, /*keeps_lines=*/true) != text)
     text = json.dump(2, ' ', true, OrderedJson::error_handler_t::replace);
-  return card_section("Training it again",
-                 "Write this to `config.json`, with the paths of your copies of the text:\n\n" +
-                     fenced("json", text) + "\n" + fenced("sh", "lmtrain train config.json\n"));
+  return card_section(
+      "Training it again",
+      "Write this to `config.json`, with the paths of your copies of the text:\n\n" +
+          fenced("json", text) + "\n" + fenced("sh", "lmtrain train config.json\n"));
 }
 
 }  // namespace

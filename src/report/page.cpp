@@ -329,6 +329,20 @@ OrderedJson evaluations_json(const RunRecord& run) {
   return columns;
 }
 
+OrderedJson expected_json(const std::optional<ExpectedCurve>& curve) {
+  if (!curve) return nullptr;
+  const auto column = [&](double ExpectedPoint::*value) {
+    std::vector<float> floats;
+    for (const ExpectedPoint& point : curve->points)
+      floats.push_back(static_cast<float>(point.*value));
+    return base64_floats(floats);
+  };
+  return {{"tokens", column(&ExpectedPoint::tokens)},
+          {"mean", column(&ExpectedPoint::loss)},
+          {"low", column(&ExpectedPoint::low)},
+          {"high", column(&ExpectedPoint::high)}};
+}
+
 // Returns the number of each run's group, where colours by group say more than colours by run:
 // there are several groups, and some run shares its own. Else empty.
 std::vector<OrderedJson> group_numbers(const std::vector<RunRecord>& runs) {
@@ -364,6 +378,7 @@ OrderedJson data_json(const std::vector<Chart>& charts, const std::vector<RunRec
                             {"group", groups.empty() ? OrderedJson() : groups[i]},
                             {"updates", curves_json(runs[i].curves)},
                             {"evaluations", evaluations_json(runs[i])},
+                            {"expected", expected_json(runs[i].expected)},
                             {"events", std::move(events)}});
   }
   return json;
@@ -377,8 +392,13 @@ std::string title_of(const std::vector<RunRecord>& runs) {
 }
 
 std::string figure(const Chart& chart, size_t index, const std::vector<RunRecord>& runs) {
+  const bool is_forecast =
+      chart.key == kExpectedKey && std::any_of(runs.begin(), runs.end(), [](const RunRecord& run) {
+        return run.expected.has_value();
+      });
   return str("<figure class=\"chart", chart.is_wide ? " wide" : "", "\" data-chart=\"", index,
              "\"><figcaption><b>", escape_html(chart.title), "</b> <span>", escape_html(chart.unit),
+             is_forecast ? "; dashed: as it was forecast, with the interval of 80 %" : "",
              "</span></figcaption><div class=\"plot\">", static_chart(chart, runs),
              "</div></figure>\n");
 }

@@ -122,7 +122,7 @@ class ChartView {
         `${frame.bottom - frame.top + 6}`;
     this.plot.innerHTML = `<svg viewBox="0 0 ${width} ${height}" role="img">` +
         `${this.grid([x0, x1], [y0, y1])}<svg ${inner} viewBox="${box}">` +
-        `${this.bands()}${curves.map((curve) => this.line(curve, curve.y)).join('')}` +
+        `${this.bands()}${this.expected()}${curves.map((curve) => this.line(curve, curve.y)).join('')}` +
         `${this.points()}</svg>${this.events()}<g class="hover"></g>` +
         `<rect class="selection" y="${frame.top}" height="${frame.bottom - frame.top}" ` +
         `width="0"/></svg>`;
@@ -200,6 +200,14 @@ class ChartView {
       else if (curve.y !== curve.series.mean) svg += this.line(curve, curve.series.mean, ' raw');
     }
     return svg;
+  }
+
+  // What was forecast: a dashed line in a band.
+  expected() {
+    return visibleRuns().map((run) => {
+      const curve = expectedOf(run, this.chart, view.axis);
+      return curve ? this.band(curve) + this.line(curve, curve.y, ' expected') : '';
+    }).join('');
   }
 
   band(curve) {

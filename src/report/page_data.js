@@ -33,6 +33,19 @@ function decodeSeries(run, chart) {
   };
 }
 
+// What was forecast of a run, as a curve against tokens; null: nothing was, or another chart or axis
+// is drawn.
+function expectedOf(run, chart, axis) {
+  if (!run.expected || chart.key !== 'eval_loss' || axis !== 'tokens') return null;
+  run.expected.curve ??= {
+    run,
+    x: decodeFloats(run.expected.tokens),
+    y: decodeFloats(run.expected.mean),
+    series: {low: decodeFloats(run.expected.low), high: decodeFloats(run.expected.high)},
+  };
+  return run.expected.curve;
+}
+
 // The curve under a window whose standard deviation is `share` of it. The window is centred, so a
 // curve is not delayed. Three moving means in a row are close to a Gaussian.
 function smoothMeans(series, share) {

@@ -237,6 +237,7 @@ RunRecord read_run_record(const RunFiles& files, size_t most_buckets) {
   const UpdateColumns& updates = series.updates;
   run.curves = curves_of(updates, most_buckets);
   run.evaluations = std::move(series.evaluations);
+  run.expected = read_expected_curve(expected_curve_file(run.folder));
   run.best_checkpoint = best_checkpoint_of(run);
   run.loss = mean_of_last(updates.loss);
   if (updates.size() > 0) {

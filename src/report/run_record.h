@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/expected_curve.h"
 #include "report/metrics_series.h"
 
 namespace lmtrain {
@@ -66,6 +67,7 @@ struct RunRecord {
 
   RunCurves curves;
   std::vector<EvaluationColumn> evaluations;
+  std::optional<ExpectedCurve> expected;  // of eval_loss, where the run has a forecast
   RunEvents events;
   // Figures of the last update; NaN or 0 where there is none. `loss` is the mean of the last
   // kLossShare of the updates, at least one.

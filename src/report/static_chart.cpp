@@ -147,13 +147,17 @@ class Drawing {
   Drawing(const Chart& chart, ShownRange range, double most_x)
       : chart_(chart), range_(range), most_x_(most_x) {}
 
-  // The grid, and all curves in their frame.
-  std::string content(const std::vector<Curve>& curves) const {
+  // The grid, and all curves in their frame, each above what was forecast for it.
+  std::string content(const std::vector<Curve>& curves,
+                      const std::vector<const ExpectedCurve*>& forecasts = {}) const {
     std::string svg = str("<g>", grid(), "</g>", "<svg x=\"", kLeft, "\" y=\"", kTop - 4,
                           "\" width=\"", kWidth - kLeft - kRight, "\" height=\"",
                           kHeight - kTop - kBottom + 6, "\" viewBox=\"", kLeft, " ", kTop - 4, " ",
                           kWidth - kLeft - kRight, " ", kHeight - kTop - kBottom + 6, "\">");
-    for (size_t i = 0; i < curves.size(); ++i) svg += path(curves[i], i);
+    for (size_t i = 0; i < curves.size(); ++i) {
+      if (i < forecasts.size() && forecasts[i] != nullptr) svg += expected(*forecasts[i], i);
+      svg += path(curves[i], i);
+    }
     return svg + "</svg>";
   }
 
@@ -181,7 +185,7 @@ class Drawing {
   }
 
   // A curve is cut where a value is not finite.
-  std::string path(const Curve& curve, size_t run) const {
+  std::string path(const Curve& curve, size_t run, const char* extra = "") const {
     std::string line;
     bool pen_is_down = false;
     for (const Point& point : curve) {
@@ -192,8 +196,23 @@ class Drawing {
       line += str(pen_is_down ? "L" : "M", number(x(point.x)), " ", number(y(point.y)));
       pen_is_down = true;
     }
-    return line.empty() ? ""
-                        : str("<path class=\"line ", run_classes(run), "\" d=\"", line, "\"/>");
+    return line.empty()
+               ? ""
+               : str("<path class=\"line ", run_classes(run), extra, "\" d=\"", line, "\"/>");
+  }
+
+  // What was forecast: a dashed line in a band.
+  std::string expected(const ExpectedCurve& curve, size_t run) const {
+    std::string there, back;
+    Curve middle;
+    for (const ExpectedPoint& point : curve.points) {
+      const std::string at = number(x(point.tokens));
+      there += str(there.empty() ? "M" : "L", at, " ", number(y(point.high)));
+      back = str("L", at, " ", number(y(point.low)), back);
+      middle.push_back({point.tokens, point.loss});
+    }
+    return str("<path class=\"band ", run_classes(run), "\" d=\"", there, back, "Z\"/>",
+               path(middle, run, " expected"));
   }
 
   static std::string number(double value) { return printed("%.4g", value); }
@@ -231,8 +250,12 @@ std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs)
   }
   if (!(most_x > 0)) most_x = 1;
   const Drawing drawing(chart, range_of(chart, curves, most_x), most_x);
+  std::vector<const ExpectedCurve*> expected;
+  for (const RunRecord& run : runs)
+    expected.push_back(chart.key == kExpectedKey && run.expected ? &*run.expected : nullptr);
   return str("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",
-             escape_html(chart.title), " against tokens\">", drawing.content(curves), "</svg>");
+             escape_html(chart.title), " against tokens\">", drawing.content(curves, expected),
+             "</svg>");
 }
 
 std::string loss_curve_file(const RunRecord& run) {

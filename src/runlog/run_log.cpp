@@ -156,6 +156,9 @@ void RunLog::begin(const TrainingState& state) {
   tokens_at_begin_ = state.tokens;
   elapsed_at_begin_ = state.elapsed;
   seconds_waited_ = 0;
+  if (config_.forecast) expected_ = read_expected_curve(expected_curve_file(run_.path()));
+  if (expected_)
+    compared_share_ = static_cast<double>(state.tokens) / expected_->points.back().tokens;
 }
 
 void RunLog::begin_prometheus(const TrainingState& state) {
@@ -272,7 +275,43 @@ void RunLog::evaluated(const TrainingState& state, const Evaluation& evaluation,
   }
   log_note(evaluation_note(state.step, evaluation));
   if (!tasks.empty()) log_note("tasks      " + task_line(tasks));
+  compare_with_forecast(state, evaluation.all.loss());
   running(state);
+}
+
+void RunLog::compare_with_forecast(const TrainingState& state, double loss) {
+  if (!expected_ || !std::isfinite(loss)) return;
+  constexpr double kSaidAt[] = {0.05, 0.25,
+                                0.99};  // a run with skipped batches ends a little early
+  const double total = expected_->points.back().tokens;
+  const auto tokens = static_cast<double>(state.tokens);
+  const double share = tokens / total;
+  if (share < kSaidAt[0]) return;
+  const double before = std::exchange(compared_share_, share);
+  const ExpectedPoint expected = expected_->at(tokens);
+  const bool is_within = expected.low <= loss && loss <= expected.high;
+  const bool leaves = !is_within && !is_unexpected_;
+  is_unexpected_ = !is_within;
+  const bool is_due =
+      std::ranges::any_of(kSaidAt, [&](double at) { return before < at && share >= at; });
+  if (!leaves && !is_due) return;
+  const double off = 100 * (loss / expected.loss - 1);
+  const std::string reason =
+      str("held-out loss ", printed("%.4f", loss), " at ", printed("%.0f %%", 100 * share), ", ",
+          printed("%.1f %%", std::abs(off)), off < 0 ? " below" : " above", " the forecast of ",
+          printed("%.4f", expected.loss), " (", printed("%.4f", expected.low), " to ",
+          printed("%.4f", expected.high), ")");
+  event("forecast", state, reason,
+        {{"eval_loss", loss},
+         {"expected", expected.loss},
+         {"low", expected.low},
+         {"high", expected.high},
+         {"within", is_within}});
+  if (leaves) {
+    log_warning(str(reason, "; is the text, or a setting, another than the forecast's?"));
+  } else {
+    log_note("forecast   " + reason);
+  }
 }
 
 void RunLog::sampled(const TrainingState& state, const std::vector<SampledText>& samples) {

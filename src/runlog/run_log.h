@@ -30,6 +30,7 @@
 #include "eval/evaluate.h"
 #include "eval/samples.h"
 #include "eval/task_result.h"
+#include "formats/expected_curve.h"
 #include "model/parameters.h"
 #include "optim/guard.h"
 #include "runlog/metrics.h"
@@ -161,6 +162,9 @@ class RunLog {
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // Compares the held-out loss with the one that was expected: an event and a note at 5, 25 and
+  // 100 % of the run, and a warning where the loss leaves the interval.
+  void compare_with_forecast(const TrainingState& state, double loss);
   // Returns the evaluations in metrics.jsonl, and the checkpoints that belong to them. `saved_step`
   // is the step of the newest checkpoint.
   EndReport evaluations(std::optional<int64_t> saved_step) const;
@@ -179,8 +183,11 @@ class RunLog {
   TimeLeft time_left_;
   std::optional<LogFiles> files_;  // from begin() on
   std::optional<PrometheusFile> prometheus_;
-  PrometheusFigures figures_;  // what prometheus_ has
-  bool is_started_ = false;    // started() has been called
+  PrometheusFigures figures_;              // what prometheus_ has
+  bool is_started_ = false;                // started() has been called
+  std::optional<ExpectedCurve> expected_;  // from begin() on, where the run has one
+  double compared_share_ = 0;              // of the run, at the last comparison with it
+  bool is_unexpected_ = false;             // the loss is outside of its interval
   Clock::time_point started_, status_written_, lap_begin_;
   int64_t tokens_at_begin_ = 0;
   double elapsed_at_begin_ = 0;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/percent_line.h"
+#include "base/progress.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "tokenizer/flat_map.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/percent_line.h"
+#include "base/progress.h"
 #include "base/stop.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/flat_map.h"

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/text.h"
-#include "base/threads.h"
 #include "base/utf8.h"
 #include "tokenizer/bpe_trainer.h"
 #include "tokenizer/byte_bpe_files.h"

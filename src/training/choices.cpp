@@ -29,6 +29,7 @@ constexpr double kShareOfProducts = 0.5;
 // Parts of train.time: a round of measuring, and what no step accounts for (checkpoints, the start
 // and the end of the process).
 constexpr double kMeasuringShare = 0.02;
+constexpr double kMostMeasuring = 60;  // seconds of a round
 constexpr double kOtherShare = 0.03;
 constexpr double kOtherSeconds = 0.5;
 
@@ -79,7 +80,8 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
   // Two rounds: the first may find another size or batch.
   double tokens_per_second = 0;
   for (int round = 0; round < 2; ++round) {
-    tokens_per_second = measured_rate(config, data, kMeasuringShare * time, num_processes);
+    tokens_per_second = measured_rate(
+        config, data, std::min(kMostMeasuring, kMeasuringShare * time), num_processes);
     rate = tokens_per_second * multiplied();
     if (is_auto && round == 0) choose_for(best_tokens());
     facts.keeps_size = true;

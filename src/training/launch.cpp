@@ -38,6 +38,7 @@
 #include "runlog/run_log.h"
 #include "training/choices.h"
 #include "training/copy_checkpoint.h"
+#include "training/expected_loss.h"
 #include "training/length_picture.h"
 #include "training/micro_batch_limits.h"
 #include "training/preflight.h"
@@ -248,6 +249,8 @@ int train(RestartableRun& training, bool json) {
   };
   log_note(training.summary());
   log_warnings(training.warnings());
+  if (const std::optional<RunPlan> plan = training.plan())
+    write_expectation(training.config(), training.data(), training.folder(), *plan);
   try {
     const RunOutcome outcome = training.run();
     print_status(outcome.status);
@@ -386,6 +389,24 @@ RunLock lock_run(const RunFolder& run) {
 
 int train_run(const RunFolder& run, RestartableRun& training, bool json) {
   return with_the_run_there(run, [&] { return train(training, json); });
+}
+
+int train_part(const RunFolder& folder, Config config) {
+  const RunLock lock = lock_run(folder);
+  RunFolder run(folder.path());
+  if (!folder.holds_run()) {
+    RestartableRun training = make_new_run(config, run);
+    write_run_config(run, config, /*step=*/0);
+    return training.run().exit_code;
+  }
+  RunConfig there = read_run_config(folder);
+  run = RunFolder(folder.path(), std::move(there.identity));
+  const bool moved = there.config.run_dir != run.path().string();
+  there.config.run_dir = run.path().string();
+  RestartableRun training = make_run(there.config, run);
+  const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
+  if (moved) write_run_config(run, there.config, step);
+  return training.run().exit_code;
 }
 
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json) {

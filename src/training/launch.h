@@ -58,6 +58,11 @@ RunLock lock_run(const RunFolder& run);
 // command by which the run goes on once its cause is removed.
 int train_run(const RunFolder& run, RestartableRun& training, bool json);
 
+// Trains a run that is a part of another command, in this process, and returns the exit code.
+// Begins it with `config` where the folder holds none, else goes on with it. Writes nothing to
+// stdout.
+int train_part(const RunFolder& folder, Config config);
+
 // ---- A run that is there ----
 
 // Locks the run in `folder`, resumes it and returns the exit code. `overrides`, as typed after

@@ -29,6 +29,7 @@
 #include "runlog/prometheus.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
+#include "training/expected_loss.h"
 #include "training/memory_plan.h"
 #include "training/micro_batch_limits.h"
 #include "training/resolve.h"
@@ -141,6 +142,10 @@ void require_room_for_checkpoint(const Config& config, const RunFolder& run) {
                      str("a checkpoint of ", run.path().string()));
 }
 
+void check_forecast(const Preflight& start) {
+  if (start.config.forecast) read_forecast(*start.config.forecast);
+}
+
 void check_room(const Preflight& start) { require_room_for_checkpoint(start.config, *start.run); }
 
 struct PreflightCheck {
@@ -157,6 +162,7 @@ constexpr PreflightCheck kChecks[] = {
     {PreflightStage::kData, check_probes},
     {PreflightStage::kData, check_prometheus},
     {PreflightStage::kPlanOnly, check_memory},  // a run calls prepare_memory() and fit_memory()
+    {PreflightStage::kNewRun, check_forecast},
     {PreflightStage::kNewRun, check_room},
     // clang-format on
 };

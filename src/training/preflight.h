@@ -44,6 +44,7 @@ enum class PreflightStage {
 // Makes the checks of one stage, and throws the error of the first one that fails:
 //   kSettings  Error(kConfig)  parallel.sum "exact" does not allow this number of processes
 //   kDevice    Error(kConfig)  several processes divide the weights, and a setting forbids this
+//   kNewRun    the errors of read_forecast() (training/expected_loss.h)
 //   kNewRun    Error(kIo)      there is no room for one checkpoint
 //   kData      Error(kConfig)  there is no held-out text, and a setting needs it
 //   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks)

@@ -45,6 +45,9 @@ class RestartableRun {
   // Returns the trainer of the run itself; null when a trial comes next, or when every attempt has
   // failed.
   const Trainer* trainer() const { return next_trial_ ? nullptr : trainer_.get(); }
+  const Config& config() const { return config_; }
+  const PreparedData& data() const { return data_; }
+  const RunFolder& folder() const { return run_; }
   std::vector<std::string> warnings() const {
     return trainer_ ? trainer_->warnings() : std::vector<std::string>();
   }

@@ -128,6 +128,18 @@ TEST(StaticChart, TheFileOfACurveNeedsNoPage) {
   EXPECT_EQ(loss_curve_file(run), "");
 }
 
+TEST(StaticChart, TheHeldOutLossHasWhatWasForecastBesideIt) {
+  RunRecord run = finished_run("a", kNone, 3.0);
+  run.expected = {"/forecast", {{100, 5, 4, 6}, {2000, 3, 2.5, 3.5}}};
+  const std::vector<Chart> charts = charts_of({run});
+  for (const Chart& chart : charts) {
+    const std::string svg = static_chart(chart, {run});
+    const bool shows = chart.key == "eval_loss";
+    EXPECT_EQ(occurrences(svg, "class=\"line c0 d0 expected\""), shows ? 1U : 0U) << chart.key;
+    EXPECT_EQ(occurrences(svg, "class=\"band c0 d0\""), shows ? 1U : 0U) << chart.key;
+  }
+}
+
 }  // namespace
 
 }  // namespace lmtrain

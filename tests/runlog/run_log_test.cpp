@@ -88,6 +88,34 @@ TEST_F(RunLogTest, AnEvaluationIsALineAndTheStatus) {
   EXPECT_EQ(tiny.status().at("eval_loss"), 3);
 }
 
+TEST_F(RunLogTest, TheHeldOutLossIsComparedWithItsForecast) {
+  Config config = tiny.config;
+  config.forecast = "/forecast";
+  write_expected_curve(expected_curve_file(tiny.run.path()),
+                       {"/forecast", {{128, 5, 4.8, 5.2}, {12800, 4, 3.8, 4.2}}});
+  RunLog compared(config, tiny.run, 2000, std::chrono::steady_clock::now(), 1);
+  compared.begin(state);
+  const auto at = [&](int64_t tokens, double loss) {
+    state.tokens = tokens;
+    return said([&] {
+      compared.evaluated(
+          state, {.all = {.nats = 100 * loss, .tokens = 100, .bytes = 300, .documents = 2}}, {});
+    });
+  };
+  EXPECT_FALSE(contains(at(256, 9), "forecast"));  // too early
+  EXPECT_TRUE(contains(at(1280, 4.6), "at 10 %, 2.2 % above the forecast of 4.5000"));
+  const std::string warning = at(2560, 6);
+  EXPECT_TRUE(contains(warning, "warning") && contains(warning, "above the forecast")) << warning;
+  EXPECT_FALSE(contains(at(2600, 6), "forecast"));  // it was said
+  EXPECT_FALSE(contains(at(3200, 6), "warning"));   // but at a quarter of the run
+  EXPECT_FALSE(contains(at(6400, 4.2), "forecast"));
+  EXPECT_TRUE(contains(at(12800, 3.9), "2.5 % below the forecast of 4.0000 (3.8000 to 4.2000)"));
+  std::vector<bool> within;
+  for (const Json& line : tiny.lines(tiny.run.events()))
+    if (line.at("event") == "forecast") within.push_back(line.at("within"));
+  EXPECT_EQ(within, (std::vector<bool>{true, false, false, true}));
+}
+
 TEST_F(RunLogTest, TheFileForPrometheusHasTheNewestFigures) {
   Config config = tiny.config;
   config.log.prometheus = (tiny.run.path() / "own.prom").string();

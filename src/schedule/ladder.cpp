@@ -1,0 +1,152 @@
+#include "schedule/ladder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/model_family.h"
+#include "schedule/loss_law.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr double kSteepness[] = {3, 2, 1.5};  // from the cost of a rung to the next
+constexpr int kEnough = 6;                    // rungs
+constexpr int kSteps = 5;                     // costs
+constexpr double kLeastSteps = 32;            // of a rung
+constexpr double kLeastTokens = 1e4;          // the batch of fewer is less than 32nd of them
+constexpr double kEvaluation = 1.0 / 3;       // the cost of a token, to that of a token trained
+constexpr double kEvaluationShare = 0.2;
+constexpr double kBetween = 4, kMostBetween = 19;  // evaluations between the first and the last
+constexpr double kWing = 3;                        // from the size of a rung to its wings
+
+class Ladder {
+ public:
+  Ladder(const LadderSpec& spec, double steepness)
+      : spec_(spec), steepness_(steepness), family_(family_of(spec.model)) {}
+
+  // Adds a rung of about `parameters` whose training costs `cost`, unless one like it is there. So
+  // many evaluations at least come between its first and its last.
+  void add(double parameters, double cost, double least_between = 0, int64_t seed = 0) {
+    const ModelConfig& model = nearest(parameters);
+    Rung rung = {.parameters = count_parameters(model, spec_.vocab_size),
+                 .multiplied = count_multiplied(model, spec_.vocab_size),
+                 .seed = seed};
+    const double of_token = token_cost(model, spec_.vocab_size, spec_.max_length);
+    rung.tokens = static_cast<int64_t>(cost / of_token);
+    const double evaluation = std::max(1.0, kEvaluation * spec_.evaluation_tokens);
+    const double affordable = std::floor(kEvaluationShare * cost / of_token / evaluation) - 2;
+    const double between = std::clamp(affordable, least_between, kMostBetween);
+    rung.eval_percent = std::ceil(100 / (between + 1));
+    rung.cost = cost + (between + 2) * evaluation * of_token;
+    if (static_cast<double>(rung.tokens) < least_tokens()) return;
+    const bool is_there = std::ranges::any_of(rungs_, [&](const Rung& other) {
+      return other.seed == seed && other.parameters == rung.parameters &&
+             std::abs(std::log(static_cast<double>(other.tokens) /
+                               static_cast<double>(rung.tokens))) < 0.2;
+    });
+    if (is_there) return;
+    rung.name =
+        str(format_count(rung.parameters), "-", format_count(static_cast<double>(rung.tokens)),
+            seed > 0 ? str("-seed", seed + 1) : "");
+    rungs_.push_back(rung);
+  }
+
+  // Builds the ladder the training of whose largest rung costs `cost`.
+  void build(double cost) {
+    rungs_.clear();
+    const double multiplied = count_multiplied(spec_.model, spec_.vocab_size);
+    const double run = token_cost(spec_.model, spec_.vocab_size, spec_.max_length) * spec_.tokens;
+    const double smallest = count_multiplied(family_.front(), spec_.vocab_size);
+    const auto size_at = [&](double part) {
+      return std::max(smallest, multiplied * std::sqrt(part / run));
+    };
+    for (int step = 0; step < kSteps; ++step) {
+      const double part = cost / std::pow(steepness_, step);
+      add(size_at(part), part, step < 2 ? kBetween : 0);
+      // Size and tokens are told apart by a larger model, and by a smaller one.
+      if (step == 1) add(size_at(part) * kWing, part);
+      if (step == 2) add(size_at(part) / kWing, part);
+    }
+    if (spec_.tokens > spec_.text_tokens) add(0, std::min(cost / steepness_, cost_of_smallest()));
+    for (int step = kSteps - 2; step < kSteps; ++step) {
+      const double part = cost / std::pow(steepness_, step);
+      add(size_at(part), part, 0, 1);
+    }
+  }
+
+  double cost() const {
+    double sum = 0;
+    for (const Rung& rung : rungs_) sum += rung.cost;
+    return sum;
+  }
+  int count() const {
+    return static_cast<int>(
+        std::ranges::count_if(rungs_, [](const Rung& r) { return r.seed == 0; }));
+  }
+  std::vector<Rung> rungs() const {
+    std::vector<Rung> sorted = rungs_;
+    std::ranges::stable_sort(sorted, {}, &Rung::cost);
+    return sorted;
+  }
+
+ private:
+  const ModelConfig& nearest(double parameters) const {
+    const auto distance = [&](const ModelConfig& model) {
+      return std::abs(
+          std::log(count_multiplied(model, spec_.vocab_size) / std::max(1.0, parameters)));
+    };
+    return *std::ranges::min_element(family_, {}, distance);
+  }
+  // Of the run's tokens, trained by the smallest model.
+  double cost_of_smallest() const {
+    return token_cost(family_.front(), spec_.vocab_size, spec_.max_length) * spec_.tokens;
+  }
+  double least_tokens() const {
+    const auto row = static_cast<double>(std::max(spec_.max_length, spec_.batch_tokens));
+    return std::max(kLeastTokens, kLeastSteps * row);
+  }
+
+  const LadderSpec& spec_;
+  double steepness_;
+  std::vector<ModelConfig> family_;
+  std::vector<Rung> rungs_;
+};
+
+}  // namespace
+
+double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_length) {
+  const auto attention = static_cast<double>(model.num_hidden_layers * model.num_attention_heads *
+                                             model.resolved_head_dim());
+  return 6 * count_multiplied(model, vocab_size) + 6 * attention * static_cast<double>(max_length);
+}
+
+std::vector<Rung> choose_ladder(const LadderSpec& spec) {
+  const double run = token_cost(spec.model, spec.vocab_size, spec.max_length) * spec.tokens;
+  const double most = spec.spend * run;
+  int most_rungs = 0;
+  std::vector<Rung> best;
+  for (const double steepness : kSteepness) {
+    Ladder ladder(spec, steepness);
+    constexpr double kFiner = 0.97;
+    double cost = most;
+    do {
+      ladder.build(cost);
+      cost *= kFiner;
+    } while (ladder.cost() > most);
+    if (ladder.count() <= most_rungs) continue;
+    most_rungs = ladder.count();
+    best = ladder.rungs();
+    if (most_rungs >= kEnough) break;
+  }
+  if (most_rungs >= kLeastRungs) return best;
+  throw Error(
+      ErrorKind::kUsage,
+      str("a ladder for ", printed("%.3g %%", 100 * spec.spend), " of a run of ",
+          format_count(spec.tokens), " tokens has ", most_rungs, " of the ", kLeastRungs,
+          " rungs that a forecast needs, each of at least 32 steps; ask for a longer run, or give "
+          "a higher --spend"));
+}
+
+}  // namespace lmtrain

@@ -1,0 +1,164 @@
+// lmtrain forecast: the ladder, its answers, and a run that is compared with them.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <set>
+
+#include "e2e/workspace.h"
+
+namespace lmtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Text, a tokenizer, and nothing of what the recipe chooses. The smallest rung takes a second.
+std::string own_config(const Workspace& workspace) {
+  Json config = Json::parse(R"({
+    "threads": 1, "precision": "fp32",
+    "tokenizer": {"model": "tests/reference/tokenizer/tokenizer.model"},
+    "data": {"train": ["data/sample"], "eval": ["data/sample.jsonl"]},
+    "sequence": {"max_length": 64, "min_length": 64},
+    "model": {"size": "0.05M"}, "train": {"tokens": "600K"}, "eval": {"tokens": 500}
+  })");
+  config["data"]["cache_dir"] = (workspace / "cache").string();
+  return workspace.write("own.json", config.dump());
+}
+
+std::vector<fs::path> rungs_in(const fs::path& folder) {
+  std::vector<fs::path> rungs;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder / "rungs", none))
+    rungs.push_back(entry.path());
+  return rungs;
+}
+
+// The held-out losses that a run with a forecast was compared with.
+std::vector<Json> comparisons(const RunDir& run) { return run.events("forecast"); }
+
+TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
+  const Workspace workspace;
+  const std::string config = own_config(workspace);
+  const fs::path to = workspace / "forecast";
+  const std::vector<std::string> command = {"forecast", config,      "--spend", "100%",
+                                            "--to",     to.string(), "--json"};
+  std::string first_status;
+  {
+    LmtrainProcess killed(command);
+    fs::path second;
+    ASSERT_TRUE(killed.wait_until([&] {
+      for (const fs::path& rung : rungs_in(to)) {
+        const RunDir run(rung);
+        if (!fs::exists(rung / "status.json")) continue;
+        const std::string status = read_text(rung / "status.json");
+        if (status.find("\"done\"") != std::string::npos) first_status = status;
+        if (status.find("\"running\"") != std::string::npos &&
+            run.has_metrics_line("{\"step\":3,") && !first_status.empty())
+          return true;
+      }
+      return false;
+    }));
+    killed.send(SIGKILL);
+    killed.wait();
+  }
+  ASSERT_GE(rungs_in(to).size(), 2U);
+  EXPECT_FALSE(fs::exists(to / "forecast.json"));
+
+  const ProcessResult made = lmtrain(command);
+  ASSERT_EQ(made.exit_code, 0) << made;
+  const Json answers = Json::parse(made.out);
+  const Json& answer = answers.at("answers").at(0);
+  EXPECT_EQ(answer.at("tokens"), 600'000);
+  for (const char* figure : {"loss", "bits_per_byte", "perplexity"}) {
+    const Json& range = answer.at(figure);
+    EXPECT_LT(range.at("low"), range.at("expected")) << figure;
+    EXPECT_LT(range.at("expected"), range.at("high")) << figure;
+  }
+  EXPECT_LE(answer.at("best").at("loss").at("expected"), answer.at("loss").at("expected"));
+  EXPECT_LT(answer.at("ten_times").at("loss").at("expected"),
+            answer.at("twice").at("loss").at("expected"));
+  EXPECT_GT(answer.at("seconds"), 0);
+  EXPECT_GT(answer.at("memory"), 0);
+  // Each rung is a run that is done, and the first was not trained again.
+  std::set<std::string> statuses;
+  for (const fs::path& rung : rungs_in(to)) {
+    const RunDir run(rung);
+    EXPECT_EQ(run.status().at("state"), "done") << rung;
+    EXPECT_EQ(run.metrics().back().contains("eval_loss"), true) << rung;
+    statuses.insert(read_text(rung / "status.json"));
+  }
+  EXPECT_EQ(statuses.count(first_status), 1U);
+  EXPECT_GE(answers.at("rungs").size(), 4U);
+
+  // Nothing is left to train: the same answers at once, and those of another question.
+  const ProcessResult again = lmtrain(command);
+  EXPECT_EQ(again.out, made.out) << again;
+  EXPECT_EQ(again.err.find("rung "), std::string::npos) << again;
+  const ProcessResult other =
+      lmtrain({"forecast", config, "--tokens", "1M", "--size", "0.3M", "--to", to.string()});
+  ASSERT_EQ(other.exit_code, 0) << other;
+  for (const char* word : {"--tokens 1M", "--size 0.3M", "best split", "perplexity", "law"})
+    EXPECT_NE(other.out.find(word), std::string::npos) << word << other;
+  EXPECT_EQ(other.err.find("rung "), std::string::npos) << other;
+
+  // A run is compared with it, and shows both.
+  const std::string forecast = "forecast=" + to.string();
+  const std::vector<std::string> settings = {"--set", "train.tokens=20K", "--set", forecast};
+  const auto with_settings = [&](std::vector<std::string> words) {
+    words.insert(words.end(), settings.begin(), settings.end());
+    return lmtrain(words);
+  };
+  const Json plan = Json::parse(with_settings({"plan", config, "--json"}).out);
+  const RunDir run(workspace / "run");
+  const ProcessResult trained = with_settings({"train", config, "--run-dir", run.path()});
+  ASSERT_EQ(trained.exit_code, 0) << trained;
+  const Json expected = Json::parse(read_text(run.folder() / "forecast.json"));
+  EXPECT_EQ(expected.at("points").size(), 20U);
+  EXPECT_EQ(expected.at("points").back().at("loss"), plan.at("forecast").at("eval_loss"));
+  ASSERT_GE(comparisons(run).size(), 2U);
+  EXPECT_NEAR(comparisons(run).back().at("eval_loss").get<double>(),
+              run.status().at("eval_loss").get<double>(), 1e-12);
+  const std::string page = (workspace / "report.html").string();
+  ASSERT_EQ(lmtrain({"report", run.path(), "--to", page}).exit_code, 0);
+  EXPECT_NE(read_text(page).find("dashed: as it was forecast"), std::string::npos);
+
+  // A run that learns nothing leaves the interval, and says so.
+  const RunDir broken(workspace / "broken");
+  const ProcessResult lost =
+      with_settings({"train", config, "--run-dir", broken.path(), "--set", "optimizer.lr=1e-7",
+                     "--set", "batch.tokens=256", "--set", "eval.every=10%"});
+  ASSERT_EQ(lost.exit_code, 0) << lost;
+  EXPECT_NE(lost.err.find("above the forecast"), std::string::npos) << lost;
+  EXPECT_NE(lost.err.find("warning"), std::string::npos) << lost;
+  EXPECT_EQ(comparisons(broken).front().at("within"), false);
+
+  // Another config does not go on with this ladder.
+  const ProcessResult refused =
+      lmtrain({"forecast", config, "--set", "seed=5", "--to", to.string()});
+  EXPECT_EQ(refused.exit_code, 2) << refused;
+  EXPECT_NE(refused.err.find("another config"), std::string::npos) << refused;
+}
+
+TEST(Forecast, IsRefusedWithReasons) {
+  const Workspace workspace;
+  const std::string config = own_config(workspace);
+  const std::string to = (workspace / "forecast").string();
+  const auto refused = [&](const std::vector<std::string>& command, const char* word) {
+    const ProcessResult result = lmtrain(command);
+    EXPECT_EQ(result.exit_code, 2) << result;
+    EXPECT_NE(result.err.find(word), std::string::npos) << result;
+    EXPECT_FALSE(fs::exists(to));
+  };
+  refused({"forecast", config, "--spend", "1%", "--to", to}, "--spend");
+  refused({"forecast", config, "--spend", "2", "--to", to}, "percentage");
+  refused({"forecast", config, "--time", "soon", "--to", to}, "train.time");
+  refused(
+      {"forecast", config, "--set", "data.eval=null", "--set", "data.eval_fraction=0", "--to", to},
+      "held-out");
+  refused({"train", config, "--run-dir", (workspace / "run").string(), "--set", "forecast=" + to},
+          "lmtrain forecast");
+  workspace.write("other/file", "");
+  refused({"forecast", config, "--to", (workspace / "other").string()}, "other files");
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
