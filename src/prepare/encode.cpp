@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/text.h"
-#include "prepare/ordered_pool.h"
+#include "base/ordered_pool.h"
 #include "text/text_hash.h"
 
 namespace lmtrain {
