@@ -1,10 +1,13 @@
 """The work of bench_tokenizer.sh, which says what the arguments mean."""
 import argparse
+import itertools
 import json
 import os
 import pathlib
+import random
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -123,6 +126,136 @@ def large(options, work):
     return result
 
 
+# ------------------------------------------------------------------------------------------------------------------
+# Rules that cut text, one vocabulary for all.
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+SUFFIX = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{SUFFIX}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{SUFFIX}|" +
+         r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+RULES = {"gpt2": GPT2, "llama3": LLAMA3, "qwen2": LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"), "o200k": O200K, "smollm": None}
+
+
+def pre_tokenizer(rule):
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": rule == "smollm"}
+    split = {"type": "Split", "pattern": {"Regex": RULES[rule]}, "behavior": "Isolated", "invert": False}
+    first = {"type": "Digits", "individual_digits": True} if rule == "smollm" else split
+    return {"type": "Sequence", "pretokenizers": [first, byte_level]}
+
+
+def generated(letters, size, word, separator, seed):
+    """Words of these letters, in a distribution as of a language: the word of rank n is 1/n as frequent as the first."""
+    source = random.Random(seed)
+    weights = [1 / (i + 1) for i in range(len(letters))]
+    words = ["".join(source.choices(letters, weights, k=source.randint(*word))) for _ in range(20000)]
+    sums = list(itertools.accumulate(1 / (i + 1) for i in range(len(words))))
+    texts, left = [], size
+    while left > 0:
+        text = separator.join(source.choices(words, cum_weights=sums, k=1000))
+        texts.append(text)
+        left -= len(text.encode())
+    return texts
+
+
+def letters_of(*ranges):
+    return [chr(c) for first, last in ranges for c in range(first, last + 1)]
+
+
+def texts_of_rules(options, work):
+    size = int(options.megabytes * 1e6)
+    documents = work / "documents.json"
+    harness(options, "texts", documents, *options.documents)
+    code, left = [], size
+    for text in json.loads(documents.read_text(encoding="utf-8")):
+        if left <= 0:
+            break
+        code.append(text)
+        left -= len(text.encode())
+    return {"code": code,
+            "Latin": generated(list("etaoinshrdlcumwfgypbvk"), size, (2, 9), " ", 1),
+            "Cyrillic": generated(letters_of((0x430, 0x44F)), size, (2, 10), " ", 2),
+            "Chinese": generated(letters_of((0x4E00, 0x5400)), size, (1, 3), "", 3),
+            "Thai": generated(letters_of((0xE01, 0xE2E), (0xE30, 0xE3A), (0xE40, 0xE49)), size, (2, 8), "", 4),
+            "Hindi": generated(letters_of((0x905, 0x939), (0x93E, 0x94D)), size, (2, 8), " ", 5),
+            "emoji": generated(letters_of((0x1F300, 0x1F64F)), size, (1, 3), " ", 6),
+            "long words": generated(list("etaoinshrdlcumwfgypbvk"), size, (250, 350), " ", 7)}
+
+
+def bytes_of_tokens(vocabulary):
+    shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in shown]
+    byte_of = {**{chr(byte): byte for byte in shown}, **{chr(256 + i): byte for i, byte in enumerate(others)}}
+    return {bytes(byte_of[c] for c in token): id for token, id in vocabulary.items() if all(c in byte_of for c in token)}
+
+
+def processor_time(work):
+    """Seconds of this process, all threads; what else the machine does costs caches alone."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def libraries(rule, path, value):
+    """For each library a function from a list of texts to lists of ids, with its version."""
+    import gigatoken
+    import tiktoken
+    import tokenizers
+    from importlib.metadata import version
+    giga = gigatoken.Tokenizer.from_json(path.read_bytes())
+    yield f"gigatoken {version('gigatoken')}", lambda texts: giga.encode_batch(texts, parallel=False)
+    if RULES[rule]:
+        added = {token["content"] for token in value["added_tokens"]}
+        ranks = bytes_of_tokens({token: id for token, id in value["model"]["vocab"].items() if token not in added})
+        tik = tiktoken.Encoding(rule, pat_str=RULES[rule], mergeable_ranks=ranks, special_tokens={})
+        yield f"tiktoken {version('tiktoken')}", lambda texts: [tik.encode_ordinary(text) for text in texts]
+    hf = tokenizers.Tokenizer.from_file(str(path))
+    yield f"tokenizers {version('tokenizers')}", lambda texts: [hf.encode(text, add_special_tokens=False).ids for text in texts]
+
+
+def rules(options, work):
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    texts = texts_of_rules(options, work)
+    sample = work / "sample"
+    sample.mkdir()
+    for name, parts in texts.items():
+        (sample / f"{name}.txt").write_text("\n".join(parts), encoding="utf-8")
+    trained = work / "tokenizer.json"
+    harness(options, "train", "byte_bpe", options.vocabulary, trained, *sorted(sample.iterdir()))
+    value = json.loads(trained.read_text(encoding="utf-8"))
+    print(f"{options.vocabulary} tokens; {options.megabytes:g} MB of each text; MB a second of one processor, cold and warm")
+    print(f"{'rule':8} {'text':11} {'way':18} {'cold':>7} {'warm':>7}  documents with other ids than lmtrain's")
+    rows = []
+    for rule in options.only.split() or RULES:
+        value["pre_tokenizer"] = pre_tokenizer(rule)
+        path = work / f"{rule}.json"
+        path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+        for name, parts in texts.items():
+            packed = work / "texts.bin"
+            packed.write_bytes(b"".join(struct.pack("<I", len(data)) + data for data in (text.encode() for text in parts)))
+            ours = harness(options, "ids", path, packed, work / "ids.bin")
+            ids = read_ids(work / "ids.bin")
+            rows.append([rule, name, "lmtrain", ours["bytes"] / 1e6 / ours["seconds"], ours["bytes"] / 1e6 / ours["warm_seconds"], 0])
+            print(f"{rule:8} {name:11} {'lmtrain':18} {rows[-1][3]:7.1f} {rows[-1][4]:7.1f}", flush=True)
+            for way, encode in libraries(rule, path, value):
+                cold, found = processor_time(lambda: encode(parts))
+                warm, _ = processor_time(lambda: encode(parts))
+                differing = sum(list(a) != list(b) for a, b in zip(found, ids))
+                rows.append([rule, name, way, ours["bytes"] / 1e6 / cold, ours["bytes"] / 1e6 / warm, differing])
+                print(f"{rule:8} {name:11} {way:18} {rows[-1][3]:7.1f} {rows[-1][4]:7.1f}  {differing or ''}", flush=True)
+    return {"rows": rows, "opening_seconds": ours["open_seconds"]}
+
+
+def read_ids(path):
+    data, at, documents = path.read_bytes(), 0, []
+    while at < len(data):
+        count, = struct.unpack_from("<I", data, at)
+        documents.append(struct.unpack_from(f"<{count}i", data, at + 4))
+        at += 4 + 4 * count
+    return documents
+
+
 def main():
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--harness", required=True)
@@ -134,12 +267,17 @@ def main():
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--sizes", default="1 2 5 10")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rules", action="store_true")
+    parser.add_argument("--megabytes", type=float, default=20)
+    parser.add_argument("--vocabulary", type=int, default=50000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--python")
     parser.add_argument("documents", nargs="*")
     options = parser.parse_args()
     options.documents = options.documents or [options.default_documents]
     work = options.work[-1]
     work.mkdir(parents=True, exist_ok=True)
-    result = (large if options.large else speed)(options, work)
+    result = (large if options.large else rules if options.rules else speed)(options, work)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
 

@@ -5,8 +5,8 @@
 #include <new>
 
 #include "base/hash.h"
+#include "base/ordered_pool.h"
 #include "base/text.h"
-#include "prepare/ordered_pool.h"
 
 namespace lmtrain {
 namespace {

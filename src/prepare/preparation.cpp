@@ -174,7 +174,7 @@ PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path 
 
 void Preparation::scan_eval() {
   scan_corpus(
-      *request_.eval, "reading evaluation text", state_.eval,
+      *request_.eval, "reading evaluation text", num_threads_, state_.eval,
       [this](uint64_t hash, uint64_t bytes, const SourceFile&) {
         state_.overlap.add_eval(hash, bytes);
       },
@@ -197,7 +197,7 @@ void Preparation::scan() {
       std::any_of(files.begin(), files.end(),
                   [](const SourceFile& file) { return file.source > 0; });
   scan_corpus(
-      request_.train, "reading", state_.train,
+      request_.train, "reading", num_threads_, state_.train,
       [this, are_entries_compared](uint64_t hash, uint64_t bytes, const SourceFile& file) {
         state_.sources.add(file.source, hash, bytes);
         if (are_entries_compared) state_.common.add(file.source, hash, bytes);

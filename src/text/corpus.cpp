@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/ordered_pool.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "text/readers.h"
@@ -127,35 +128,104 @@ void Sample::choose(uint64_t budget) {
 
 bool Sample::selects(uint64_t hash) const { return bucket(hash) < num_buckets_; }
 
+namespace {
+
+// What a scan learns of one document.
+struct ScannedDocument {
+  Hash128 hash;
+  uint64_t bytes;
+  bool has_nul;
+  bool is_invalid;
+};
+// Documents looked at together, and the ends of files among them.
+struct ScanBatch {
+  struct FileEnd {
+    size_t documents;  // of the batch, up to the end of the file
+    NoDocuments skipped;
+  };
+  std::string text;
+  std::vector<size_t> ends;  // of the documents, in the text
+  std::vector<FileEnd> file_ends;
+  std::vector<ScannedDocument> scanned;
+};
+constexpr size_t kScanBatchBytes = size_t{1} << 18;
+constexpr size_t kScanBatchesPerThread = 4;
+constexpr size_t kMostScanBytes = size_t{1} << 26;  // under way, but for the last document
+
+using BatchPointer = std::shared_ptr<ScanBatch>;
+
+BatchPointer scan_batch(BatchPointer batch) {
+  size_t begin = 0;
+  for (const size_t end : batch->ends) {
+    const std::string_view text = std::string_view(batch->text).substr(begin, end - begin);
+    batch->scanned.push_back(
+        {hash128(text), text.size(), text.find('\0') != std::string_view::npos, !is_utf8(text)});
+    begin = end;
+  }
+  return batch;
+}
+
+}  // namespace
+
 void scan_corpus(
-    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const Corpus& corpus, const std::string& action, int num_threads, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
     const std::function<void()>& after_file) {
   CorpusCounts& counts = scan.counts;
   Hasher content(scan.content);
+  const auto add_document = [&](const ScannedDocument& document) {
+    const SourceFile& file = corpus.files[scan.next_file];
+    content.add(document.hash.low).add(document.hash.high);
+    ++counts.documents;
+    ++counts.formats[file.format].documents;
+    counts.bytes += static_cast<int64_t>(document.bytes);
+    if (document.bytes == 0) ++counts.empty_documents;
+    if (document.has_nul) ++counts.nul_documents;
+    if (document.is_invalid) ++counts.invalid_documents;
+    observe(text_hash(document.hash), document.bytes, file);
+  };
+  const auto add_batch = [&](const ScanBatch& batch) {
+    size_t next = 0;
+    for (const ScanBatch::FileEnd& end : batch.file_ends) {
+      while (next < end.documents) add_document(batch.scanned[next++]);
+      counts.skipped += end.skipped;
+      ++counts.formats[corpus.files[scan.next_file].format].files;
+      scan.content = content.digest();
+      ++scan.next_file;
+      after_file();
+    }
+    while (next < batch.scanned.size()) add_document(batch.scanned[next++]);
+  };
+  OrderedPool<BatchPointer> pool(
+      std::max(num_threads, 1),
+      kScanBatchesPerThread * static_cast<size_t>(std::max(num_threads, 1)));
+  auto batch = std::make_shared<ScanBatch>();
+  size_t under_way = 0;  // bytes
+  const auto drain = [&] {
+    const BatchPointer oldest = pool.pop();
+    under_way -= oldest->text.size();
+    add_batch(*oldest);
+  };
+  const auto submit = [&] {
+    while (pool.full() || (under_way > kMostScanBytes && !pool.empty())) drain();
+    under_way += batch->text.size();
+    pool.push([full = std::move(batch)] { return scan_batch(full); });
+    batch = std::make_shared<ScanBatch>();
+  };
   ProgressBar progress(action, corpus.total_bytes());
   for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
   Corpus one{{}, corpus.format, corpus.text_field, corpus.max_document, corpus.on_bad_line};
-  while (scan.next_file < corpus.files.size()) {
-    const SourceFile& file = corpus.files[scan.next_file];
-    one.files = {file};
-    FormatCount& in_format = counts.formats[file.format];
-    counts.skipped += one.for_each(progress, [&](std::string_view text, const DocumentLocation&) {
-      const Hash128 hash = hash128(text);
-      content.add(hash.low).add(hash.high);
-      ++counts.documents;
-      ++in_format.documents;
-      counts.bytes += static_cast<int64_t>(text.size());
-      if (text.empty()) ++counts.empty_documents;
-      if (text.find('\0') != std::string_view::npos) ++counts.nul_documents;
-      if (!is_utf8(text)) ++counts.invalid_documents;
-      observe(text_hash(hash), text.size(), file);
+  for (size_t file = scan.next_file; file < corpus.files.size(); ++file) {
+    one.files = {corpus.files[file]};
+    NoDocuments skipped = one.for_each(progress, [&](std::string_view text, const auto&) {
+      batch->text += text;
+      batch->ends.push_back(batch->text.size());
+      if (batch->text.size() + batch->ends.size() >= kScanBatchBytes) submit();
     });
-    ++in_format.files;
-    scan.content = content.digest();
-    ++scan.next_file;
-    after_file();
+    batch->file_ends.push_back({batch->ends.size(), std::move(skipped)});
   }
+  submit();
+  while (!pool.empty()) drain();
 }
 
 }  // namespace lmtrain

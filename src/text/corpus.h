@@ -116,10 +116,12 @@ struct CorpusScan {
 
 // Reads the files from `scan.next_file` on and updates `scan`. Calls `observe` for each document,
 // with its text_hash(), its size in bytes and its file. Calls `after_file` when a file is done and
-// counted in `scan`. `action` names the pass in the progress line. Throws the errors of
-// Corpus::for_each(). After an error `scan` has counted a part of a file and must not be used.
+// counted in `scan`. Both are called on the calling thread, in order; `num_threads` threads, the
+// calling one included, look at the text. `action` names the pass in the progress line. Throws the
+// errors of Corpus::for_each(), and Error(kMemory) where the system refuses a thread. After an
+// error `scan` has counted a part of a file and must not be used.
 void scan_corpus(
-    const Corpus& corpus, const std::string& action, CorpusScan& scan,
+    const Corpus& corpus, const std::string& action, int num_threads, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
     const std::function<void()>& after_file);
 

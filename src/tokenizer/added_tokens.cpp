@@ -48,7 +48,10 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
   token_of_node_.push_back(nullptr);
   for (const AddedToken& token : tokens_) {
     if (token.content.empty()) continue;
-    begins_[static_cast<unsigned char>(token.content.front())] = true;
+    a_begin_ = token.content.front();
+    bool& begins = begins_[static_cast<unsigned char>(a_begin_)];
+    if (!begins) ++num_begins_;
+    begins = true;
     uint64_t node = 0;
     for (const char c : token.content) {
       const uint64_t key = node << 8 | static_cast<unsigned char>(c);
@@ -70,6 +73,16 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
         R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}])",
         "a character of a word");
   }
+}
+
+// The first place from `at` on where a token may begin, or the end of the text.
+size_t AddedTokens::next_begin(std::string_view text, size_t at) const {
+  if (num_begins_ > 1) {
+    while (at < text.size() && !begins_[static_cast<unsigned char>(text[at])]) ++at;
+    return at;
+  }
+  const size_t found = num_begins_ == 0 ? text.size() : text.find(a_begin_, at);
+  return std::min(found, text.size());
 }
 
 size_t AddedTokens::longest_at(std::string_view text, const AddedToken*& token) const {
@@ -100,10 +113,9 @@ bool AddedTokens::is_word_after(std::string_view text) const {
 void AddedTokens::find(std::string_view text, std::vector<Part>& parts) const {
   parts.clear();
   size_t done = 0;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; (at = next_begin(text, at)) < text.size();) {
     const AddedToken* token = nullptr;
-    const size_t size =
-        begins_[static_cast<unsigned char>(text[at])] ? longest_at(text.substr(at), token) : 0;
+    const size_t size = longest_at(text.substr(at), token);
     if (size == 0) {
       ++at;
       continue;

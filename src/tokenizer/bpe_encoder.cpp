@@ -1,6 +1,7 @@
 #include "tokenizer/bpe_encoder.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -19,6 +20,7 @@ void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
                         bool adds_prefix) const {
   ids.clear();
   text = normalizer_.normalize(text, adds_prefix, scratch.text_);
+  const char* const end = text.data() + text.size();
   while (!text.empty()) {
     const std::string_view word = text.substr(0, word_size(text));
     text.remove_prefix(word.size());
@@ -27,15 +29,15 @@ void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
       add_ids(scratch.ids_, ids);
       continue;
     }
-    const uint64_t hash = WordCache::hash(word);
-    const std::span<const int32_t> found = scratch.cache_.find(word, hash);
-    if (!found.empty()) {
-      add_ids(found, ids);
+    const WordCache::Key key = scratch.cache_.key(word, end);
+    std::array<int32_t, WordCache::kMostIds> found;
+    if (const size_t count = scratch.cache_.find(word, key, found.data()); count > 0) {
+      add_ids(std::span(found).first(count), ids);
       continue;
     }
     encode_word(word, scratch);
     add_ids(scratch.ids_, ids);
-    scratch.cache_.insert(word, hash, scratch.ids_);
+    scratch.cache_.insert(word, key, scratch.ids_);
   }
 }
 

@@ -5,16 +5,16 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tokenizer/bpe_merge.h"
 #include "tokenizer/flat_map.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/string_ids.h"
 #include "tokenizer/word_cache.h"
 
 namespace lmtrain {
@@ -33,6 +33,27 @@ struct ByteBpeModel {
   bool fuses_unk = false;         // neighbouring unknown bytes are one unk_id
 };
 
+// Ids of a text that grow in place: what the memory held before is written over, not cleared.
+class IdBuffer {
+ public:
+  void clear() { size_ = 0; }
+  void push_back(int32_t id) {
+    *room(1) = id;
+    ++size_;
+  }
+  // Returns where the next `count` ids belong; advance() takes those that were written.
+  int32_t* room(size_t count) {
+    if (ids_.size() - size_ < count) ids_.resize(2 * ids_.size() + count);
+    return ids_.data() + size_;
+  }
+  void advance(size_t count) { size_ += count; }
+  std::span<const int32_t> ids() const { return std::span(ids_).first(size_); }
+
+ private:
+  std::vector<int32_t> ids_;
+  size_t size_ = 0;
+};
+
 class ByteBpe {
  public:
   explicit ByteBpe(const ByteBpeModel& model);
@@ -41,13 +62,18 @@ class ByteBpe {
    private:
     friend class ByteBpe;
     WordCache cache_;
+    std::vector<WordCache::Key> keys_;
     BpeMerge merge_;
     std::vector<int32_t> ids_;
   };
-  // Appends the ids of a word, which may be any bytes, to `ids`. The word must not be empty. If the
-  // model has no unk_id, at least one byte of the word must have a token. Throws Error(kData) for a
-  // word of about 4 GiB or more.
-  void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
+  // Appends the ids of words, which may be any bytes, to `ids`. No word may be empty. If the model
+  // has no unk_id, at least one byte of each word must have a token. Throws Error(kData) for a word
+  // of about 4 GiB or more.
+  void encode_words(const PreTokenizer::Batch& batch, Scratch& scratch, IdBuffer& ids) const;
+  // The same for one word.
+  void encode_word(std::string_view word, Scratch& scratch, IdBuffer& ids) const {
+    encode_words({{&word, 1}, word.data() + word.size()}, scratch, ids);
+  }
 
   // Returns the join of two neighbours, for BpeMerge.
   BpeJoin join(int32_t left, int32_t right) const {
@@ -58,15 +84,17 @@ class ByteBpe {
   }
 
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
-
   void encode_new_word(std::string_view word, Scratch& scratch) const;
+  bool encode_few_bytes(std::string_view word, std::vector<int32_t>& ids) const;
+
+  // Words of up to this many bytes are joined without a queue.
+  static constexpr size_t kFewBytes = 32;
 
   std::array<int32_t, 256> byte_ids_;  // -1: no token
+  std::vector<uint32_t> byte_ranks_;   // by two bytes: the rank of their join
+  std::vector<int32_t> joined_;        // by rank
   FlatMap pairs_;                      // two ids -> rank, id
-  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> whole_words_;
+  StringIds whole_words_;
   std::optional<int32_t> unk_id_;
   bool fuses_unk_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
@@ -19,6 +18,7 @@ struct EncodeScratch {
   PreTokenizer::Scratch pre_tokenizer;
   std::string valid;
   std::string normal;
+  IdBuffer ids;
   std::vector<AddedTokens::Part> parts;
   std::vector<AddedTokens::Part> normal_parts;
 };
@@ -81,45 +81,46 @@ struct ByteLevelTokenizer::Impl {
         last_ids(std::move(description.last_ids)),
         is_special(description.pieces.size(), false),
         pieces(std::move(description.pieces)) {
-    for (size_t id = 0; id < pieces.size(); ++id) {
-      if (!pieces[id].empty()) ids.emplace(pieces[id], static_cast<int32_t>(id));
-    }
     for (const AddedToken& token : description.added)
       is_special[static_cast<size_t>(token.id)] = token.special;
     texts.reserve(pieces.size());
     for (const std::string& piece : pieces) texts.push_back(bytes_of_token(piece).value_or(piece));
   }
 
-  void encode_part(std::string_view text, EncodeScratch& scratch, std::vector<int32_t>& out) {
-    pre_tokenizer.split(text, scratch.pre_tokenizer,
-                        [&](std::string_view word) { bpe.encode_word(word, scratch.bpe, out); });
+  void encode_part(std::string_view text, EncodeScratch& scratch) {
+    pre_tokenizer.split_in_batches(text, scratch.pre_tokenizer,
+                                   [&](const PreTokenizer::Batch& batch) {
+                                     bpe.encode_words(batch, scratch.bpe, scratch.ids);
+                                   });
   }
 
   // Appends the id of each part that is an added token, and has `encode_text` encode the others.
   template <typename EncodeText>
   static void encode_parts(std::string_view text, const std::vector<AddedTokens::Part>& parts,
-                           std::vector<int32_t>& out, const EncodeText& encode_text) {
+                           IdBuffer& ids, const EncodeText& encode_text) {
     for (const AddedTokens::Part& part : parts) {
       if (part.token != nullptr) {
-        out.push_back(part.token->id);
+        ids.push_back(part.token->id);
       } else {
         encode_text(text.substr(part.begin, part.end - part.begin));
       }
     }
   }
 
-  void encode_raw_part(std::string_view text, EncodeScratch& scratch, std::vector<int32_t>& out) {
+  void encode_raw_part(std::string_view text, EncodeScratch& scratch) {
     if (normalizes) text = to_nfc(text, scratch.normal);
     if (normalized_tokens.empty()) {
-      encode_part(text, scratch, out);
+      encode_part(text, scratch);
       return;
     }
     normalized_tokens.find(text, scratch.normal_parts);
-    encode_parts(text, scratch.normal_parts, out,
-                 [&](std::string_view part) { encode_part(part, scratch, out); });
+    encode_parts(text, scratch.normal_parts, scratch.ids,
+                 [&](std::string_view part) { encode_part(part, scratch); });
   }
 
-  void encode(std::string_view text, EncodeScratch& scratch, std::vector<int32_t>& out) {
+  // Leaves the ids in scratch.ids.
+  void encode(std::string_view text, EncodeScratch& scratch) {
+    scratch.ids.clear();
     if (!is_utf8(text)) {
       scratch.valid.clear();
       append_replacing_malformed(scratch.valid, text);
@@ -127,8 +128,8 @@ struct ByteLevelTokenizer::Impl {
     }
     if (text.empty()) return;
     raw_tokens.find(text, scratch.parts);
-    encode_parts(text, scratch.parts, out,
-                 [&](std::string_view part) { encode_raw_part(part, scratch, out); });
+    encode_parts(text, scratch.parts, scratch.ids,
+                 [&](std::string_view part) { encode_raw_part(part, scratch); });
   }
 
   ByteBpe bpe;
@@ -141,7 +142,6 @@ struct ByteLevelTokenizer::Impl {
   std::vector<bool> is_special;     // by id
   std::vector<std::string> pieces;  // by id, as the file spells them
   std::vector<std::string> texts;   // by id, the bytes that they stand for
-  std::unordered_map<std::string, int32_t> ids;
   ScratchPool<EncodeScratch> scratches;
 };
 
@@ -154,8 +154,9 @@ int64_t ByteLevelTokenizer::vocab_size() const {
 }
 
 int32_t ByteLevelTokenizer::id_of(std::string_view token) const {
-  const auto found = impl_->ids.find(std::string(token));
-  return found == impl_->ids.end() ? -1 : found->second;
+  const auto found = std::find(impl_->pieces.begin(), impl_->pieces.end(), token);
+  const bool is_there = found != impl_->pieces.end() && !token.empty();
+  return is_there ? static_cast<int32_t>(found - impl_->pieces.begin()) : -1;
 }
 
 const std::string& ByteLevelTokenizer::piece(int32_t id) const {
@@ -167,7 +168,11 @@ const std::vector<int32_t>& ByteLevelTokenizer::last_ids() const { return impl_-
 
 std::vector<int32_t> ByteLevelTokenizer::encode(std::string_view text) const {
   std::vector<int32_t> ids;
-  impl_->scratches.with([&](EncodeScratch& scratch) { impl_->encode(text, scratch, ids); });
+  impl_->scratches.with([&](EncodeScratch& scratch) {
+    impl_->encode(text, scratch);
+    const std::span<const int32_t> found = scratch.ids.ids();
+    ids.assign(found.begin(), found.end());
+  });
   return ids;
 }
 

@@ -14,6 +14,10 @@ class FlatMap {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
+  // Makes room for `count` keys.
+  void reserve(size_t count) {
+    while (2 * (count + 1) > slots_.size()) grow();
+  }
   // Inserts a value, or replaces the one that the key has.
   void insert(uint64_t key, uint64_t value) {
     if (2 * (size_ + 1) > slots_.size()) grow();

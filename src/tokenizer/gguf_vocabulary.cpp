@@ -80,7 +80,7 @@ bool merges_give_tokens(const TokenizerJson& json) {
   for (const auto& token : model.tokens) {
     if (token && token->size() == 1) has_token[static_cast<unsigned char>(token->front())] = true;
   }
-  std::vector<int32_t> ids;
+  IdBuffer ids;
   for (size_t id = 0; id < model.tokens.size(); ++id) {
     const auto& token = model.tokens[id];
     if (!token || token->empty() || added.contains(static_cast<int32_t>(id))) continue;
@@ -90,7 +90,7 @@ bool merges_give_tokens(const TokenizerJson& json) {
     if (!is_spelled) return false;
     ids.clear();
     bpe.encode_word(*token, scratch, ids);
-    if (ids.size() != 1 || ids.front() != static_cast<int32_t>(id)) return false;
+    if (ids.ids().size() != 1 || ids.ids().front() != static_cast<int32_t>(id)) return false;
   }
   return true;
 }

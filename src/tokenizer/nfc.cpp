@@ -3,7 +3,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -72,6 +74,16 @@ void append_nfc(std::string_view text, std::string& out) {
 size_t skip(std::string_view text, size_t& at, bool is_left_alone) {
   size_t last = at;
   while (at < text.size()) {
+    uint64_t word = 0;
+    if (is_left_alone && text.size() - at >= sizeof word) {
+      // Most text is ASCII: eight bytes at a time.
+      std::memcpy(&word, text.data() + at, sizeof word);
+      if ((word & 0x8080808080808080ULL) == 0) {
+        at += sizeof word;
+        last = at - 1;
+        continue;
+      }
+    }
     char32_t c = static_cast<unsigned char>(text[at]);
     const size_t size = c < 0x80 ? 1 : decode_utf8(text.substr(at), c);
     const bool is_newer = !is_stable(c) && is_after_unicode9(c);

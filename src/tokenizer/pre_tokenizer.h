@@ -1,15 +1,19 @@
 // Cuts text into the words that BPE is applied to: the pre-tokenizers of Hugging Face's
 // `tokenizers` that byte-level models use, one after another. Each cuts the pieces of the one
-// before, and sees nothing beyond its piece.
+// before, and sees nothing beyond its piece. A SplitScanner cuts by the patterns that it knows, and
+// SplitRegex by any other.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/split_regex.h"
+#include "tokenizer/split_scanner.h"
 
 namespace lmtrain {
 
@@ -25,24 +29,43 @@ struct PreTokenizerStep {
 
 class PreTokenizer {
  public:
-  explicit PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {}
+  explicit PreTokenizer(std::vector<PreTokenizerStep> steps);
+
+  // Words of one text, in their order; none is empty. A word is UTF-8, not yet in the alphabet of
+  // bytes. All lie in memory that can be read up to `end`.
+  struct Batch {
+    std::span<const std::string_view> words;
+    const char* end;
+  };
 
   class Scratch {
    private:
     friend class PreTokenizer;
+    static constexpr size_t kBatch = 256;
     SplitRegex::Matcher matcher_;
-    std::vector<std::string> prefixed_;  // by step
+    std::vector<std::string> prefixed_;                         // by step
+    std::vector<std::array<std::string_view, kBatch>> pieces_;  // by step
+    std::array<std::string_view, kBatch> words_;
+    size_t num_words_ = 0;
+    const char* end_ = nullptr;
   };
+  using BatchSink = std::function<void(const Batch& batch)>;
+  // Passes the words of `text`, which is valid UTF-8, to `sink`, in their order. They are valid
+  // during the call of `sink` alone. Throws Error(kData) like SplitRegex::find().
+  void split_in_batches(std::string_view text, Scratch& scratch, const BatchSink& sink) const;
+
   using Sink = std::function<void(std::string_view word)>;
-  // Passes the words of `text`, which is valid UTF-8, to `sink`, in their order; none is empty. A
-  // word is UTF-8, not yet in the alphabet of bytes, and valid during the call of `sink` alone.
-  // Throws Error(kData) like SplitRegex::find().
+  // The same, word by word.
   void split(std::string_view text, Scratch& scratch, const Sink& sink) const;
 
  private:
-  void split_from(size_t step, std::string_view text, Scratch& scratch, const Sink& sink) const;
+  void split_from(size_t step, std::string_view text, Scratch& scratch,
+                  const BatchSink& sink) const;
+  void cut(size_t step, std::string_view text, Scratch& scratch, const BatchSink& sink) const;
+  static void flush(Scratch& scratch, const BatchSink& sink);
 
   std::vector<PreTokenizerStep> steps_;
+  std::vector<std::optional<SplitScanner>> scanners_;  // by step
 };
 
 }  // namespace lmtrain

@@ -93,6 +93,8 @@ SplitRegex::~SplitRegex() = default;
 SplitRegex::SplitRegex(SplitRegex&&) noexcept = default;
 SplitRegex& SplitRegex::operator=(SplitRegex&&) noexcept = default;
 
+const std::string& SplitRegex::pattern() const { return impl_->pattern; }
+
 bool SplitRegex::find(std::string_view text, size_t from, Matcher& matcher, Match& match) const {
   Matcher::Impl& memory = *matcher.impl_;
   const uint64_t steps = kFewestSteps + kStepsPerByte * text.size();

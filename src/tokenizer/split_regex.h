@@ -26,6 +26,9 @@ class SplitRegex {
   SplitRegex(SplitRegex&&) noexcept;
   SplitRegex& operator=(SplitRegex&&) noexcept;
 
+  // Returns the pattern that the constructor was given.
+  const std::string& pattern() const;
+
   // Memory that find() reuses.
   class Matcher {
    public:

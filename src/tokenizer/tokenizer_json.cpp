@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -152,7 +153,7 @@ void read_post_processor(const JsonPlace& place, TokenizerJson& result) {
 }
 
 // With the ids that the library would give, which does not look at those of the file.
-void read_added_tokens(const JsonPlace& place, TokenizerJson& result, TokenIds& ids) {
+void read_added_tokens(const JsonPlace& place, TokenizerJson& result, StringIds& ids) {
   if (place.is_null()) return;
   const size_t model_size = ids.size();
   size_t next = model_size;
@@ -168,18 +169,18 @@ void read_added_tokens(const JsonPlace& place, TokenizerJson& result, TokenIds& 
     token.special = part.member("special").boolean_or(false);
     token.normalized = part.member("normalized").boolean_or(!token.special);
     if (token.content.empty()) part.member("content").fail("is empty");
-    const auto known = ids.find(token.content);
-    const size_t expected = known == ids.end() ? next : static_cast<size_t>(known->second);
+    const int32_t known = ids.find(token.content);
+    const size_t expected = known == StringIds::kNone ? next : static_cast<size_t>(known);
     if (static_cast<size_t>(token.id) != expected)
       part.member("id").fail(str("is ", token.id, ", and the id of ", quote(token.content), " is ",
                                  expected, " by the vocabulary and the tokens before it"));
-    if (known == ids.end()) {
+    if (known == StringIds::kNone) {
       if (expected < result.pieces.size() && !result.pieces[expected].empty())
         part.member("id").fail(
             str("is ", token.id, ", which ", quote(result.pieces[expected]), " has too"));
       if (result.pieces.size() <= expected) result.pieces.resize(expected + 1);
       result.pieces[expected] = token.content;
-      ids.emplace(token.content, token.id);
+      ids.add(token.content, token.id);
     }
     next = std::max(next, static_cast<size_t>(token.id) + 1);
     const bool is_second =
@@ -190,9 +191,9 @@ void read_added_tokens(const JsonPlace& place, TokenizerJson& result, TokenIds& 
   }
 }
 
-}  // namespace
-
-TokenizerJson read_tokenizer_json(std::string_view bytes, const std::string& origin) {
+// `scanned` has vocabulary and merges where `bytes` does not.
+TokenizerJson read_whole(std::string_view bytes, const std::string& origin,
+                         ScannedVocabulary* scanned) {
   const json value = parse_strict_json(
       bytes, {ErrorKind::kData, origin,
               "the file is damaged or cut short: get it again from where it came"});
@@ -200,7 +201,7 @@ TokenizerJson read_tokenizer_json(std::string_view bytes, const std::string& ori
   whole.require_object({"version", "truncation", "padding", "added_tokens", "normalizer",
                         "pre_tokenizer", "post_processor", "decoder", "model"});
   TokenizerJson result;
-  TokenIds ids = read_bpe_model(whole.member("model"), result);
+  StringIds ids = read_bpe_model(whole.member("model"), scanned, result);
   read_added_tokens(whole.member("added_tokens"), result, ids);
   read_normalizer(whole.member("normalizer"), result);
   const JsonPlace pre_tokenizer = whole.member("pre_tokenizer");
@@ -209,6 +210,19 @@ TokenizerJson read_tokenizer_json(std::string_view bytes, const std::string& ori
   const JsonPlace decoder = whole.member("decoder");
   if (type_of(decoder) != "ByteLevel") refuse(decoder, "ByteLevel");
   return result;
+}
+
+}  // namespace
+
+TokenizerJson read_tokenizer_json(std::string_view bytes, const std::string& origin) {
+  if (std::optional<ScannedVocabulary> scanned = scan_vocabulary(bytes)) {
+    try {
+      return read_whole(scanned->rest, origin, &*scanned);
+    } catch (const Error&) {
+      // The whole file is read for the message: it names bytes of the file, and the first fault.
+    }
+  }
+  return read_whole(bytes, origin, nullptr);
 }
 
 }  // namespace lmtrain

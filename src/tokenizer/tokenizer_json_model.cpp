@@ -8,11 +8,10 @@
 namespace lmtrain {
 namespace {
 
-TokenIds read_vocabulary(const JsonPlace& place, TokenizerJson& result) {
+StringIds read_vocabulary(const JsonPlace& place, TokenizerJson& result) {
   if (!place.value().is_object()) place.fail("is not an object of tokens and ids");
   if (place.value().empty()) place.fail("is empty");
-  TokenIds ids;
-  ids.reserve(place.value().size());
+  StringIds ids;
   for (const auto& [token, value] : place.value().items()) {
     const bool is_id =
         value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(kMostTokenId);
@@ -23,21 +22,21 @@ TokenIds read_vocabulary(const JsonPlace& place, TokenizerJson& result) {
     if (!result.pieces[id].empty())
       place.member(token).fail(str("is ", id, ", which ", quote(result.pieces[id]), " has too"));
     result.pieces[id] = token;
-    ids.emplace(token, static_cast<int32_t>(id));
+    ids.add(token, static_cast<int32_t>(id));
   }
   return ids;
 }
 
 int32_t id_of(const JsonPlace& merges, size_t index, const std::string& token,
-              const TokenIds& ids) {
-  const auto found = ids.find(token);
-  if (found == ids.end())
+              const StringIds& ids) {
+  const int32_t id = ids.find(token);
+  if (id == StringIds::kNone)
     merges.element(index).fail(
         str("needs the token ", quote(token), ", which is not in /model/vocab"));
-  return found->second;
+  return id;
 }
 
-void read_merges(const JsonPlace& place, const TokenIds& ids, ByteBpeModel& model) {
+void read_merges(const JsonPlace& place, const StringIds& ids, ByteBpeModel& model) {
   const size_t count = place.array_size();
   model.merges.reserve(count);
   for (size_t i = 0; i < count; ++i) {
@@ -70,11 +69,10 @@ void read_merges(const JsonPlace& place, const TokenIds& ids, ByteBpeModel& mode
 bool is_in_utf8(unsigned byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
 
 // Bytes without a token would be lost, as the library loses them, unless unk_token stands for them.
-void check_bytes(const JsonPlace& model, const TokenIds& ids, TokenizerJson& result) {
+void check_bytes(const JsonPlace& model, const StringIds& ids, TokenizerJson& result) {
   const JsonPlace unk = model.member("unk_token");
   if (!unk.is_null()) {
-    if (const auto found = ids.find(unk.text()); found != ids.end())
-      result.model.unk_id = found->second;
+    if (const int32_t id = ids.find(unk.text()); id != StringIds::kNone) result.model.unk_id = id;
   }
   if (result.model.unk_id) return;
   std::vector<std::string> missing;
@@ -95,7 +93,8 @@ void check_bytes(const JsonPlace& model, const TokenIds& ids, TokenizerJson& res
 
 }  // namespace
 
-TokenIds read_bpe_model(const JsonPlace& model, TokenizerJson& result) {
+StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned,
+                         TokenizerJson& result) {
   if (model.is_null()) model.fail("is missing");
   if (const JsonPlace type = model.member("type"); !type.is_null() && type.text() != "BPE") {
     type.fail(str("is ", quote(type.text()), ", which is not supported (byte-level BPE is)"));
@@ -117,9 +116,17 @@ TokenIds read_bpe_model(const JsonPlace& model, TokenizerJson& result) {
   }
   result.model.fuses_unk = model.member("fuse_unk").boolean_or(false);
   result.model.ignores_merges = model.member("ignore_merges").boolean_or(false);
-  TokenIds ids = read_vocabulary(model.member("vocab"), result);
-  read_merges(model.member("merges"), ids, result.model);
+  StringIds ids;
+  if (scanned == nullptr) {
+    ids = read_vocabulary(model.member("vocab"), result);
+    read_merges(model.member("merges"), ids, result.model);
+  } else {
+    ids = std::move(scanned->ids);
+    result.pieces = std::move(scanned->pieces);
+    result.model.merges = std::move(scanned->merges);
+  }
   check_bytes(model, ids, result);
+  result.model.tokens.reserve(result.pieces.size());
   for (const std::string& piece : result.pieces)
     result.model.tokens.push_back(piece.empty() ? std::nullopt : bytes_of_token(piece));
   return ids;

@@ -1,19 +1,16 @@
 // The part "model" of a tokenizer.json: vocabulary and merges of byte-level BPE.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <unordered_map>
-
 #include "tokenizer/json_place.h"
+#include "tokenizer/string_ids.h"
 #include "tokenizer/tokenizer_json.h"
+#include "tokenizer/vocabulary_scanner.h"
 
 namespace lmtrain {
 
-using TokenIds = std::unordered_map<std::string, int32_t>;
-
 // Fills result.pieces and result.model from the value of /model, and returns the ids of the pieces.
+// Vocabulary and merges are those of `scanned`, where it is not null, and are then taken from it.
 // Throws Error(kData) for a model that is not supported or contradicts itself.
-TokenIds read_bpe_model(const JsonPlace& model, TokenizerJson& result);
+StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned, TokenizerJson& result);
 
 }  // namespace lmtrain

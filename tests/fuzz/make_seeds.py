@@ -213,6 +213,8 @@ def tokenizer_seeds():
     write("split_regex", "llama3", llama, "It's 12345 o'clock, \n\n isn't it?  ")
     write("split_regex", "gpt2", r"'s|'t|'re| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", "a b  c 12")
     write("split_regex", "other", r"(?:a|b)*?c{2,}|[[:alpha:]&&[^x]]|(?<=x)y|\h|\x{41}", "abacc xy A")
+    for number in range(11):  # the patterns of tests/tokenizer/split_patterns.h
+        write("split_scanner", f"{number}", bytes([number]) + "It's 12345 O'CLOCK, \n\n isn't iT? \u01c5\u4e2d\u0301 ".encode())
 
 
 def text_seeds():

@@ -1,4 +1,4 @@
-#include "prepare/ordered_pool.h"
+#include "base/ordered_pool.h"
 
 #include <gtest/gtest.h>
 

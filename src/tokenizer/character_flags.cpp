@@ -1,0 +1,73 @@
+#include "tokenizer/character_flags.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/utf8.h"
+#include "tokenizer/split_regex.h"
+
+namespace lmtrain {
+namespace {
+
+constexpr char32_t kCodePoints = 0x110000;
+
+// Planes without characters of these classes are left out: they are not assigned, or private.
+bool is_plane_used(char32_t plane) { return plane < 4 || plane == 14; }
+
+std::string all_characters() {
+  std::string text;
+  text.reserve(size_t{5} << 18);
+  for (char32_t c = 0; c < kCodePoints; ++c) {
+    const bool is_surrogate = c >= 0xD800 && c < 0xE000;
+    if (!is_surrogate && is_plane_used(c >> 16)) append_utf8(text, c);
+  }
+  return text;
+}
+
+}  // namespace
+
+const CharacterFlags& CharacterFlags::get() {
+  static const CharacterFlags table;
+  return table;
+}
+
+CharacterFlags::CharacterFlags() {
+  struct Class {
+    std::string_view pattern;
+    uint8_t flags;
+  };
+  const std::array<Class, 7> classes = {{{"[\\p{Lu}\\p{Lt}]+", kLetter | kUpper},
+                                         {"\\p{Ll}+", kLetter | kLower},
+                                         {"[\\p{Lm}\\p{Lo}]+", kLetter | kUpper | kLower},
+                                         {"\\p{M}+", kMark | kUpper | kLower},
+                                         {"\\p{N}+", kNumber},
+                                         {"\\s+", kSpace},
+                                         {"[\\r\\n]+", kNewline}}};
+  const std::string text = all_characters();
+  std::vector<uint8_t> all(kCodePoints);
+  SplitRegex::Matcher matcher;
+  for (const Class& one : classes) {
+    const SplitRegex regex(one.pattern, "a class of characters");
+    SplitRegex::Match match{};
+    for (size_t from = 0; from < text.size() && regex.find(text, from, matcher, match);
+         from = match.end) {
+      for (size_t at = match.begin; at < match.end;) {
+        char32_t c = 0;
+        at += decode_utf8(std::string_view(text).substr(at), c);
+        all[c] = static_cast<uint8_t>(all[c] | one.flags);
+      }
+    }
+  }
+  std::map<std::string_view, uint16_t> known;
+  for (char32_t block = 0; block < kCodePoints / kBlock; ++block) {
+    const uint8_t* begin = all.data() + block * kBlock;
+    const std::string_view content(reinterpret_cast<const char*>(begin), kBlock);
+    const auto [found, is_new] = known.emplace(content, static_cast<uint16_t>(known.size()));
+    if (is_new) flags_.insert(flags_.end(), begin, begin + kBlock);
+    blocks_[block] = found->second;
+  }
+}
+
+}  // namespace lmtrain

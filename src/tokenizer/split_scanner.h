@@ -1,0 +1,64 @@
+// Cuts text as the regular expressions of well-known tokenizers do, several times faster than an
+// engine for expressions: GPT-2 (GPT-NeoX, OLMo, SmolLM), cl100k (Llama 3, OLMo 2), Qwen 2 to 3.5,
+// o200k and Tekken. The pieces are exactly SplitRegex's. A scanner is immutable, so threads may
+// share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tokenizer/character_flags.h"
+
+namespace lmtrain {
+
+class SplitScanner {
+ public:
+  // Returns the scanner of a pattern in Oniguruma's syntax, or nothing for any other pattern.
+  static std::optional<SplitScanner> of(std::string_view pattern);
+
+  // Whether the pattern matches everywhere, so that nothing lies between two matches.
+  bool matches_all() const { return words_ != Words::kNone; }
+
+  // Cuts `text`, which is valid UTF-8, from byte `from` on, where a piece begins. A piece is a
+  // match, or what lies between two. Stores pieces until `pieces` is full or the text ends, moves
+  // `from` behind the last one, and returns their number, which is 0 at the end of the text alone.
+  size_t scan(std::string_view text, size_t& from, std::span<std::string_view> pieces) const;
+
+ private:
+  // The run of letters of a word, and what may stand before it.
+  enum class Words : uint8_t {
+    kNone,         // the pattern is one of numbers alone
+    kSpacePrefix,  //  ?\p{L}+
+    kAnyPrefix,    // [^\r\n\p{L}\p{N}]?\p{L}+
+    kCased         // kAnyPrefix, and upper case ends a run of lower case
+  };
+  enum class Contractions : uint8_t { kNone, kLowerCase, kAnyCase };
+  struct Text;
+
+  size_t scan_numbers(std::string_view text, size_t& from,
+                      std::span<std::string_view> pieces) const;
+  template <Words kWords>
+  size_t scan_words(std::string_view text, size_t& from, std::span<std::string_view> pieces) const;
+  template <Words kWords>
+  const char* piece_end(Text text, const char* at) const;
+  const char* cased_end(Text text, const char* at, const char* next, uint8_t flags) const;
+  const char* contraction_end(Text text, const char* quote) const;
+  const char* numbers_end(Text text, const char* at, size_t most) const;
+  const char* spaces_end(Text text, const char* at) const;
+
+  const CharacterFlags* characters_ = nullptr;
+  Words words_ = Words::kNone;
+  Contractions contractions_ = Contractions::kNone;
+  bool contractions_end_words_ = false;  // as in o200k; else they are pieces
+  uint8_t letters_ = CharacterFlags::kLetter;
+  size_t most_numbers_ = 0;  // in one piece
+  bool numbers_take_space_ = false;
+  bool punctuation_takes_newlines_ = false;
+  bool punctuation_takes_slashes_ = false;
+  bool newlines_end_spaces_ = false;
+};
+
+}  // namespace lmtrain

@@ -1,0 +1,77 @@
+// A hash table from strings to ids for vocabularies: it owns the bytes of all strings in one piece
+// of memory, so that a hundred thousand of them are added in milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace lmtrain {
+
+class StringIds {
+ public:
+  static constexpr int32_t kNone = -1;
+
+  // Returns whether the string is new; the id of one that is there stays. Requires an id that is
+  // not negative, and less than 4 GiB in all.
+  bool add(std::string_view text, int32_t id) {
+    if (2 * (size_ + 1) > slots_.size()) grow();
+    const uint64_t hash = hash64(text);
+    Slot& slot = slots_[slot_of(text, hash)];
+    if (slot.id != kNone) return false;
+    slot = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(bytes_.size()),
+            static_cast<uint32_t>(text.size()), id};
+    bytes_ += text;
+    ++size_;
+    return true;
+  }
+  // Returns the id of the string, or kNone.
+  int32_t find(std::string_view text) const {
+    return slots_.empty() ? kNone : slots_[slot_of(text, hash64(text))].id;
+  }
+  bool contains(std::string_view text) const { return find(text) != kNone; }
+  size_t size() const { return size_; }
+
+ private:
+  struct Slot {
+    uint32_t hash = 0;  // its upper half
+    uint32_t begin = 0;
+    uint32_t size = 0;
+    int32_t id = kNone;
+  };
+
+  // Returns where the string is, or the empty slot where it belongs. The upper half of the hash
+  // alone chooses the slot, so that it is enough to grow the table.
+  size_t slot_of(std::string_view text, uint64_t hash) const {
+    const size_t mask = slots_.size() - 1;
+    const auto half = static_cast<uint32_t>(hash >> 32);
+    size_t index = half & mask;
+    for (; slots_[index].id != kNone; index = (index + 1) & mask) {
+      const Slot& slot = slots_[index];
+      if (slot.hash == half && std::string_view(bytes_).substr(slot.begin, slot.size) == text)
+        break;
+    }
+    return index;
+  }
+
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    old.swap(slots_);
+    const size_t mask = slots_.size() - 1;
+    for (const Slot& slot : old) {
+      if (slot.id == kNone) continue;
+      size_t index = slot.hash & mask;
+      while (slots_[index].id != kNone) index = (index + 1) & mask;
+      slots_[index] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::string bytes_;
+  size_t size_ = 0;
+};
+
+}  // namespace lmtrain
