@@ -44,7 +44,6 @@ TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   std::string first_status;
   {
     LmtrainProcess killed(command);
-    fs::path second;
     ASSERT_TRUE(killed.wait_until([&] {
       for (const fs::path& rung : rungs_in(to)) {
         const RunDir run(rung);
