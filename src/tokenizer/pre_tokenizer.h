@@ -1,8 +1,9 @@
 // Cuts text into the words that BPE is applied to: the pre-tokenizers of Hugging Face's
-// `tokenizers` that byte-level models use, one after another. Each cuts the pieces of the one
-// before, and sees nothing beyond its piece.
+// `tokenizers` that BPE models use, one after another. Each cuts the pieces of the one before, and
+// sees nothing beyond its piece.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,28 +22,51 @@ struct PreTokenizerStep {
   // so for what lies between matches.
   bool removes = false;
   bool is_inverted = false;
+  // With which neighbour a match is one piece. kWithMatches: all neighbours of one kind are one.
+  enum class Merge : uint8_t { kNone, kPrevious, kNext, kWithMatches };
+  Merge merge = Merge::kNone;
+  // The pieces are spelled in the alphabet of bytes for the steps behind it.
+  bool spells_bytes = false;
+  // Metaspace, before anything is cut: a character for each space, and where it stands before a
+  // piece that does not begin with it. kFirst: before the piece at the beginning of the text.
+  enum class Prefix : uint8_t { kNever, kFirst, kAlways };
+  std::string space;  // empty: spaces stay
+  Prefix prefix = Prefix::kNever;
 };
 
 class PreTokenizer {
  public:
-  explicit PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {}
+  explicit PreTokenizer(std::vector<PreTokenizerStep> steps);
 
+  // A part of a text, in bytes.
+  struct Span {
+    size_t begin;
+    size_t end;
+    bool is_match;
+  };
   class Scratch {
    private:
     friend class PreTokenizer;
     SplitRegex::Matcher matcher_;
-    std::vector<std::string> prefixed_;  // by step
+    std::vector<std::string> prefixed_;     // by step
+    std::vector<std::string> spelled_;      // by step
+    std::vector<std::vector<Span>> spans_;  // by step
   };
   using Sink = std::function<void(std::string_view word)>;
   // Passes the words of `text`, which is valid UTF-8, to `sink`, in their order; none is empty. A
-  // word is UTF-8, not yet in the alphabet of bytes, and valid during the call of `sink` alone.
-  // Throws Error(kData) like SplitRegex::find().
-  void split(std::string_view text, Scratch& scratch, const Sink& sink) const;
+  // word is not in the alphabet of bytes, and valid during the call of `sink` alone. It is UTF-8
+  // unless a step spells bytes. `is_first`: the text is the beginning of a document. Throws
+  // Error(kData) like SplitRegex::find().
+  void split(std::string_view text, Scratch& scratch, const Sink& sink, bool is_first = true) const;
 
  private:
-  void split_from(size_t step, std::string_view text, Scratch& scratch, const Sink& sink) const;
+  void split_from(size_t step, std::string_view text, bool is_first, Scratch& scratch,
+                  const Sink& sink) const;
+  void split_merging(size_t step, std::string_view text, bool is_first, Scratch& scratch,
+                     const Sink& sink) const;
 
   std::vector<PreTokenizerStep> steps_;
+  bool spells_bytes_ = false;  // a step does
 };
 
 }  // namespace lmtrain
