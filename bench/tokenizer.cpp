@@ -2,14 +2,15 @@
 //   bench_tokenizer train TYPE PIECES FILE PATH...       a tokenizer trained on the text; seconds
 //   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
 //   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
-//   bench_tokenizer ids MODEL TEXTS IDS                  the ids of TEXTS; processor seconds to
-//   open the
-//                                                        model, to encode, and to encode once more
+//   bench_tokenizer ids MODEL TEXTS IDS [DECODED]        the ids of TEXTS; processor seconds to
+//   open
+//                                                        the model, to encode, and to encode once
+//                                                        more
 //   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
 //   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
 // Documents are the files of the PATHs. `speed` also counts the documents whose ids differ. TEXTS
 // and IDS are of check_tokenizer_json.py: for each document a count (U32, little-endian), and as
-// many bytes, or ids (I32).
+// many bytes, or ids (I32). DECODED gets the texts of the ids, as TEXTS.
 #include "tokenizer/tokenizer.h"
 
 #include <sentencepiece_processor.h>
@@ -133,7 +134,8 @@ double processor_seconds() {
 }
 
 // One thread encodes all documents, from an empty cache of words, and then again.
-Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path& ids_path) {
+Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path& ids_path,
+               const std::string& decoded_path) {
   const double before_open = processor_seconds();
   const Tokenizer tokenizer(read_file(model), model.native());
   const double open_seconds = processor_seconds() - before_open;
@@ -167,6 +169,16 @@ Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path
     tokens += count;
   }
   writer.finish();
+  if (!decoded_path.empty()) {
+    FileWriter decoded(decoded_path);
+    for (const Ids& of_document : ids) {
+      const std::string text = tokenizer.decode(of_document);
+      const auto count = static_cast<uint32_t>(text.size());
+      decoded.write(&count, sizeof count);
+      decoded.write(text);
+    }
+    decoded.finish();
+  }
   return {{"documents", ids.size()},      {"bytes", bytes},     {"tokens", tokens},
           {"open_seconds", open_seconds}, {"seconds", seconds}, {"warm_seconds", warm_seconds}};
 }
@@ -252,8 +264,8 @@ int run(const std::vector<std::string>& words) {
   };
   if (words.size() > 2 && words[0] == "speed") {
     result = measure_speed(words[1], from(2));
-  } else if (words.size() == 4 && words[0] == "ids") {
-    result = write_ids(words[1], words[2], words[3]);
+  } else if ((words.size() == 4 || words.size() == 5) && words[0] == "ids") {
+    result = write_ids(words[1], words[2], words[3], words.size() == 5 ? words[4] : "");
   } else if (words.size() > 4 && words[0] == "train") {
     result = train_model(words[1], std::atoi(words[2].c_str()), words[3], from(4));
   } else if (words.size() > 2 && words[0] == "texts") {

@@ -245,6 +245,116 @@ def cl100k(wheels, _texts):
     return tokenizer
 
 
+BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
+
+
+def falcon_rule():
+    return pre_tokenizers.Sequence([pre_tokenizers.Punctuation("contiguous"), byte_level(), pre_tokenizers.Digits(individual_digits=False),
+                                    pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated", False)])
+
+
+def bloom(_wheels, texts):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(BLOOM), "isolated", False), byte_level(regex=False)])
+    trained(tokenizer, texts, 50_000, ["<unk>", "<s>", "</s>", "<pad>"])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer
+
+
+def falcon(_wheels, texts):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = falcon_rule()
+    return trained(tokenizer, texts, 50_000, [">>TITLE<<", ">>ABSTRACT<<", ">>INTRODUCTION<<", ">>SUMMARY<<", ">>COMMENT<<", ">>ANSWER<<",
+                                              ">>QUESTION<<", ">>DOMAIN<<", ">>PREFIX<<", ">>SUFFIX<<", ">>MIDDLE<<", "<|endoftext|>"])
+
+
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def llama_decoder(strips=True):
+    steps = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+    return decoders.Sequence(steps + [decoders.Strip(" ", 1, 0)] * strips)
+
+
+def prepend_and_replace():
+    return normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+
+
+def of_pieces(pieces, scores, controls):
+    """A sentencepiece BPE model as transformers converts it: every way to join two pieces to a third, by its score."""
+    vocabulary = {piece: id for id, piece in enumerate(pieces)}
+    merges = []
+    for id, piece in enumerate(pieces):
+        ways = [(piece[:i], piece[i:]) for i in range(1, len(piece)) if piece[:i] in vocabulary and piece[i:] in vocabulary]
+        merges += [(*way, scores[id]) for way in sorted(ways, key=lambda way: (vocabulary[way[0]], vocabulary[way[1]]))]
+    merges.sort(key=lambda merge: -merge[2])
+    tokenizer = Tokenizer(models.BPE(vocabulary, [merge[:2] for merge in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.decoder = llama_decoder()
+    tokenizer.add_special_tokens(special(*controls))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return tokenizer
+
+
+def llama_json(member):
+    def make(wheels, _texts):
+        processor = sentencepiece.SentencePieceProcessor(model_proto=wheels.read_bytes("mistral_common", "mistral_common/data/" + member))
+        ids = range(processor.get_piece_size())
+        controls = [processor.id_to_piece(id) for id in ids if processor.is_unknown(id) or processor.is_control(id)]
+        tokenizer = of_pieces([processor.id_to_piece(id) for id in ids], [processor.get_score(id) for id in ids], controls)
+        if member.endswith("v1"):
+            tokenizer.normalizer = prepend_and_replace()
+        else:
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+        return tokenizer
+    return make
+
+
+def with_bytes(tokenizer, texts, size, specials, **options):
+    """Trains, and adds tokens for bytes to the vocabulary."""
+    sample = [text[:20_000] for text in texts[::16]]
+    tokenizer.train_from_iterator(sample, trainers.BpeTrainer(vocab_size=size, limit_alphabet=400, show_progress=False, special_tokens=specials + BYTES,
+                                                              max_token_length=16))
+    value = json.loads(tokenizer.to_str())
+    value["added_tokens"] = [token for token in value["added_tokens"] if token["content"] in specials]
+    value["model"].update(byte_fallback=True, fuse_unk=True, unk_token="<unk>")
+    return Tokenizer.from_str(json.dumps(value))
+
+
+def gemma(_wheels, texts):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("\u2581", "merged_with_next")  # words to train on
+    tokenizer = with_bytes(tokenizer, texts, 12_000, ["<pad>", "<eos>", "<bos>", "<unk>"])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = llama_decoder(strips=False)
+    tokenizer.add_tokens([AddedToken(content, normalized=False) for content in ["\n\n", "\n\n\n", "\u2581\u2581", "<table>", "</h1>", "[multimodal]"]])
+    tokenizer.add_special_tokens(special("<start_of_turn>", "<end_of_turn>"))
+    return tokenizer
+
+
+def lowercase(_wheels, texts):
+    """Words, NFKC and lower case, as of older sentencepiece models; added tokens of every kind."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Digits(individual_digits=True)])
+    tokenizer = with_bytes(tokenizer, texts, 8_000, ["<unk>", "<s>", "</s>"])
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()])
+    tokenizer.add_tokens([AddedToken("<L>", lstrip=True), AddedToken("<R>", rstrip=True, normalized=False), AddedToken("Word", single_word=True),
+                          AddedToken("<Both>", lstrip=True, rstrip=True), AddedToken("\u212bx", normalized=True)])
+    return tokenizer
+
+
+def unknown(_wheels, texts):
+    """No bytes: characters without a token are <unk>, decomposed first."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.NFKD()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
+    sample = [text[:20_000] for text in texts[::16]]
+    tokenizer.train_from_iterator(sample, trainers.BpeTrainer(vocab_size=6_000, limit_alphabet=200, show_progress=False, special_tokens=["<unk>"]))
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="never")
+    return tokenizer
+
+
 class SentencePiece:
     """A sentencepiece model with the calls of `tokenizers` that are used here."""
 
@@ -299,6 +409,13 @@ RULES = {
     "olmo": ("OLMo 1, trained here", olmo),
     "olmo2": ("OLMo 2, cl100k's vocabulary", olmo2),
     "cl100k": ("GPT-4 (cl100k), its vocabulary", cl100k),
+    "bloom": ("BLOOM, trained here", bloom),
+    "falcon": ("Falcon, trained here", falcon),
+    "llama2.json": ("Llama 2 and TinyLlama as tokenizer.json, Mistral's pieces", llama_json("tokenizer.model.v1")),
+    "mistral3.json": ("Mistral 7B v0.3 as tokenizer.json, its pieces", llama_json("mistral_instruct_tokenizer_240323.model.v3")),
+    "gemma": ("Gemma, trained here", gemma),
+    "lowercase": ("Metaspace, NFKC and lower case with bytes, trained here", lowercase),
+    "unknown": ("Metaspace and NFKD without bytes, trained here", unknown),
     "llama2": ("Llama 2's kind of sentencepiece, Mistral's model", mistral_model("tokenizer.model.v1")),
     "mistral3": ("the same with control pieces, Mistral's model", mistral_model("mistral_instruct_tokenizer_240323.model.v3")),
     "t5": ("unigram with NFKC, a dummy prefix and <unk>, trained here", unigram()),
@@ -342,11 +459,20 @@ class Comparison:
     def ours(self, texts):
         path = self.work / "texts"
         write_texts(path, texts)
-        result = subprocess.run([self.harness, "ids", self.file, path, self.work / "ids"], stdout=subprocess.PIPE, check=True, text=True)
+        result = subprocess.run([self.harness, "ids", self.file, path, self.work / "ids", self.work / "decoded"], stdout=subprocess.PIPE,
+                                check=True, text=True)
         return json.loads(result.stdout), read_ids(self.work / "ids")
 
+    def decoded(self):
+        data, texts, at = (self.work / "decoded").read_bytes(), [], 0
+        while at < len(data):
+            count, = struct.unpack_from("<I", data, at)
+            texts.append(data[at + 4:at + 4 + count].decode())
+            at += 4 + count
+        return texts
+
     def compare(self, texts):
-        """(differing ids, tokens), with a line for the first document that differs."""
+        """(differing ids and decoded texts, tokens), with a line for the first document that differs."""
         theirs = self.theirs()
         result, documents = self.ours(texts)
         assert len(documents) == len(texts)
@@ -361,6 +487,14 @@ class Comparison:
                 print(f"{self.name}: document {number} of {len(texts)}, id {first}, near {around!r}: "
                       f"{list(ids[first:first + 5])}, not {list(expected[first:first + 5])}", flush=True)
             differing += sum(a != b for a, b in zip(ids, expected)) + abs(len(ids) - len(expected))
+        for number, (ids, text) in enumerate(zip(documents, self.decoded())):
+            if self.is_model:
+                break
+            expected = theirs.decode(list(ids))
+            if text != expected:
+                if not differing:
+                    print(f"{self.name}: document {number} is decoded to {text[:200]!r}, not {expected[:200]!r}", flush=True)
+                differing += 1
         return differing, result["tokens"]
 
     def measure(self, texts, rounds):
@@ -413,7 +547,7 @@ def main():
     options = parser.parse_args()
     if options.list:
         for name, (what, _) in RULES.items():
-            print(f"{name:<10}{what}")
+            print(f"{name:<14}{what}")
         return 0
     unknown = set(options.rules) - set(RULES)
     if unknown:
@@ -434,14 +568,14 @@ def main():
     timed = texts[::max(1, 16 // options.every)]
     timed_megabytes = sum(len(text.encode()) for text in timed) / 1e6
     print(f"tokenizers {__version__}, sentencepiece {sentencepiece.__version__}; one thread, empty caches, processor time, median of {options.rounds} on {timed_megabytes:.1f} MB of them")
-    print(f"{'':<9}{'tokens in':>10}{'MB of':>7}{'docu-':>7}{'tokens':>12}{'differing':>10}{'random':>8}{'differing':>10}"
+    print(f"{'':<14}{'tokens in':>10}{'MB of':>7}{'docu-':>7}{'tokens':>12}{'differing':>10}{'random':>8}{'differing':>10}"
           f"{'lmtrain':>9}{'encode':>8}{'ratio':>7}{'no offsets':>11}{'ratio':>7}")
-    print(f"{'rule':<9}{'vocabulary':>10}{'text':>7}{'ments':>7}{'':>12}{'ids':>10}{'strings':>8}{'ids':>10}{'MB/s':>9}{'MB/s':>8}{'':>7}{'MB/s':>11}", flush=True)
+    print(f"{'rule':<14}{'vocabulary':>10}{'text':>7}{'ments':>7}{'':>12}{'ids':>10}{'strings':>8}{'ids':>10}{'MB/s':>9}{'MB/s':>8}{'':>7}{'MB/s':>11}", flush=True)
 
     wheels, results, failed = Wheels(options.folder / "wheels"), {}, False
     for name in options.rules or RULES:
         tokenizer = RULES[name][1](wheels, texts)
-        if isinstance(tokenizer, Tokenizer):
+        if isinstance(tokenizer, Tokenizer) and tokenizer.decoder is None:
             tokenizer.decoder = decoders.ByteLevel()
         with tempfile.TemporaryDirectory() as work:
             comparison = Comparison(options, pathlib.Path(work), name, tokenizer)
@@ -457,7 +591,7 @@ def main():
                          "tokens": tokens, "differing_ids": differing, "random_strings": len(strings), "random_differing_ids": random_differing,
                          "seconds": seconds, "mb_per_s": rates, "ratio": ratios}
         failed = failed or differing + random_differing > 0
-        print(f"{name:<9}{tokenizer.get_vocab_size():>10}{megabytes:>7.1f}{len(texts):>7}{tokens:>12}{differing:>10}{len(strings):>8}{random_differing:>10}" +
+        print(f"{name:<14}{tokenizer.get_vocab_size():>10}{megabytes:>7.1f}{len(texts):>7}{tokens:>12}{differing:>10}{len(strings):>8}{random_differing:>10}" +
               (f"{rates['ours']:>9.1f}{rates['encode']:>8.2f}{ratios['encode']:>7.1f}{rates['encode_batch_fast']:>11.2f}{ratios['encode_batch_fast']:>7.1f}"
                if rates else ""), flush=True)
     if options.json:

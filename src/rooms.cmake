@@ -5,7 +5,7 @@
 lmtrain_room(base)
 lmtrain_room(config MAY_INCLUDE base LIBRARIES nlohmann_json)
 lmtrain_room(formats MAY_INCLUDE base LIBRARIES nlohmann_json)
-lmtrain_room(text MAY_INCLUDE base config formats LIBRARIES nlohmann_json arrow)
+lmtrain_room(text MAY_INCLUDE base config formats LIBRARIES nlohmann_json arrow lzma)
 lmtrain_room(tokenizer MAY_INCLUDE base config formats LIBRARIES nlohmann_json sentencepiece pcre2 utf8proc)
 lmtrain_room(prepare MAY_INCLUDE base config formats text tokenizer LIBRARIES nlohmann_json)
 lmtrain_room(schedule MAY_INCLUDE base config)

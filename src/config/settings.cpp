@@ -297,7 +297,7 @@ void add_guard(SettingTable& t, Config& config) {
 void add_tokenizer_settings(SettingTable& t, TokenizerConfig& c) {
   t.section("tokenizer", "How text becomes ids.");
   t.add("tokenizer.model", &c.model,
-        "Path of a sentencepiece .model, or of a Hugging Face tokenizer.json of byte-level BPE.")
+        "Path of a sentencepiece .model, or of a Hugging Face tokenizer.json of BPE.")
       .as(SettingKind::kPath)
       .null_is("train one (with init_from: the tokenizer.model or tokenizer.json in its folder)");
   t.add("tokenizer.allow_mismatch", &c.allow_mismatch,

@@ -1,7 +1,9 @@
 // decompress() of byte_stream.h.
 #include <arrow/util/compression.h>
+#include <lzma.h>
 
 #include <array>
+#include <new>
 #include <string>
 
 #include "base/error.h"
@@ -22,11 +24,66 @@ arrow::Compression::type arrow_type(Compression compression) {
       return arrow::Compression::ZSTD;
     case Compression::kBzip2:
       return arrow::Compression::BZ2;
+    case Compression::kXz:
     case Compression::kNone:
       break;
   }
   return arrow::Compression::UNCOMPRESSED;
 }
+
+// xz in the form of Arrow's decompressors, which have no codec for it.
+class XzDecompressor : public arrow::util::Decompressor {
+ public:
+  XzDecompressor() { begin(); }
+  ~XzDecompressor() override { lzma_end(&stream_); }
+  XzDecompressor(const XzDecompressor&) = delete;
+  XzDecompressor& operator=(const XzDecompressor&) = delete;
+
+  arrow::Result<DecompressResult> Decompress(int64_t input_size, const uint8_t* input,
+                                             int64_t output_size, uint8_t* output) override {
+    stream_.next_in = input;
+    stream_.avail_in = static_cast<size_t>(input_size);
+    stream_.next_out = output;
+    stream_.avail_out = static_cast<size_t>(output_size);
+    const lzma_ret result = lzma_code(&stream_, LZMA_RUN);
+    if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
+    if (result == LZMA_MEMLIMIT_ERROR) return arrow::Status::IOError("too much memory");
+    is_finished_ = result == LZMA_STREAM_END;
+    if (!is_finished_ && result != LZMA_OK && result != LZMA_BUF_ERROR)
+      return arrow::Status::IOError(problem(result));
+    return DecompressResult{input_size - static_cast<int64_t>(stream_.avail_in),
+                            output_size - static_cast<int64_t>(stream_.avail_out), false};
+  }
+  arrow::Status Reset() override {
+    begin();
+    return arrow::Status::OK();
+  }
+  bool IsFinished() override { return is_finished_; }
+
+ private:
+  static constexpr uint64_t kMostMemory = uint64_t{1} << 28;
+
+  static const char* problem(lzma_ret result) {
+    switch (result) {
+      case LZMA_FORMAT_ERROR:
+        return "it is no xz data";
+      case LZMA_OPTIONS_ERROR:
+        return "it says that it has a form that does not exist";
+      case LZMA_UNSUPPORTED_CHECK:
+        return "it has a checksum of an unknown kind";
+      default:
+        return "its checksum or its content is wrong";
+    }
+  }
+  void begin() {
+    is_finished_ = false;
+    if (lzma_stream_decoder(&stream_, kMostMemory, LZMA_TELL_UNSUPPORTED_CHECK) != LZMA_OK)
+      throw std::bad_alloc();
+  }
+
+  lzma_stream stream_{};
+  bool is_finished_ = false;
+};
 
 // The ID of the dictionary that the first frame of a zstd file names (RFC 8878, 3.1.1.1); 0 for
 // none.
@@ -54,8 +111,14 @@ class CompressedStream : public ByteStream {
   CompressedStream(std::unique_ptr<ByteStream> file, Compression compression, fs::path path)
       : path_(std::move(path)),
         compression_(compression),
-        name_(arrow::util::Codec::GetCodecAsString(arrow_type(compression))),
+        name_(compression == Compression::kXz
+                  ? "xz"
+                  : arrow::util::Codec::GetCodecAsString(arrow_type(compression))),
         file_(std::move(file)) {
+    if (compression == Compression::kXz) {
+      decompressor_ = std::make_shared<XzDecompressor>();
+      return;
+    }
     auto codec = arrow::util::Codec::Create(arrow_type(compression));
     require(codec.status());
     auto decompressor = (*codec)->MakeDecompressor();
@@ -97,8 +160,11 @@ class CompressedStream : public ByteStream {
     return false;
   }
 
-  // gzip itself passes over zeros behind a member, which tapes and blocks of disks leave there.
-  bool is_padded() const { return compression_ == Compression::kGzip && buffer_[begin_] == '\0'; }
+  // gzip and xz pass over zeros behind a member, which tapes and blocks of disks leave there.
+  bool is_padded() const {
+    return (compression_ == Compression::kGzip || compression_ == Compression::kXz) &&
+           buffer_[begin_] == '\0';
+  }
   // The end of the file must follow the zeros.
   void pass_padding() {
     do {
@@ -114,6 +180,12 @@ class CompressedStream : public ByteStream {
     fail(status.message());
   }
   [[noreturn]] void fail_on_window() const {
+    if (compression_ == Compression::kXz) {
+      throw Error(ErrorKind::kData,
+                  str(shown(path_),
+                      ": needs more than 256 MiB of memory to be decompressed (xz --lzma2=dict); "
+                      "compress it again: xz -dc FILE | xz > NEW_FILE"));
+    }
     throw Error(ErrorKind::kData,
                 str(shown(path_),
                     ": was compressed with a window of more than 128 MiB (zstd --long); compress "

@@ -34,21 +34,22 @@ Compression compression_named(std::string_view extension) {
   if (extension == ".gz") return Compression::kGzip;
   if (extension == ".zst" || extension == ".zstd") return Compression::kZstd;
   if (extension == ".bz2") return Compression::kBzip2;
+  if (extension == ".xz") return Compression::kXz;
   return Compression::kNone;
 }
 
 }  // namespace
 
 Compression compression_of(const fs::path& path) {
-  constexpr std::array<std::string_view, 8> kRefused = {".xz", ".lzma", ".lz4", ".zip",
-                                                        ".7z", ".rar",  ".br",  ".tar"};
+  constexpr std::array<std::string_view, 7> kRefused = {".lzma", ".lz4", ".zip", ".7z",
+                                                        ".rar",  ".br",  ".tar"};
   const std::string extension = path.extension().native();
   if (const Compression known = compression_named(extension); known != Compression::kNone)
     return known;
   if (std::find(kRefused.begin(), kRefused.end(), extension) != kRefused.end()) {
     throw Error(ErrorKind::kConfig,
                 str(shown(path), ": ", extension,
-                    " files are not read; unpack it, or compress it as .gz, .zst or .bz2"));
+                    " files are not read; unpack it, or compress it as .gz, .zst, .bz2 or .xz"));
   }
   return Compression::kNone;
 }

@@ -1,8 +1,8 @@
-// A ByteStream gives the bytes of a file, decompressed where its name ends in .gz, .zst, .zstd or
-// .bz2. A file may hold any number of gzip members, zstd frames or bzip2 streams, one after the
-// other. Memory is constant. Opening and reading throw Error(kIo) when the operating system
-// refuses, and Error(kData) with file and position when compressed data is damaged or cut short, or
-// when a compressed file has no bytes.
+// A ByteStream gives the bytes of a file, decompressed where its name ends in .gz, .zst, .zstd,
+// .bz2 or .xz. A file may hold any number of gzip members, zstd frames, bzip2 or xz streams, one
+// after the other. Memory is constant. Opening and reading throw Error(kIo) when the operating
+// system refuses, and Error(kData) with file and position when compressed data is damaged or cut
+// short, or when a compressed file has no bytes.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace lmtrain {
 
-enum class Compression { kNone, kGzip, kZstd, kBzip2 };
+enum class Compression { kNone, kGzip, kZstd, kBzip2, kXz };
 
 // Returns the compression that the last extension names, which must be in lower case: .GZ names
-// none. Throws Error(kConfig) for .xz, .lz4, .zip and other compressions and archives (.tar) that
+// none. Throws Error(kConfig) for .lz4, .zip and other compressions and archives (.tar) that
 // are not read.
 Compression compression_of(const std::filesystem::path& path);
 

@@ -47,7 +47,7 @@ constexpr std::array kMagics = {
     Magic{0,
           bytes_of("\xFD"
                    "7zXZ\0"),
-          "xz data"},
+          "xz data; its name must end in .xz"},
     Magic{0, bytes_of("\x04\x22\x4D\x18"), "lz4 data"},
     Magic{0, bytes_of("7z\xBC\xAF\x27\x1C"), "a 7z archive"},
     Magic{0, bytes_of("Rar!\x1A\x07"), "a rar archive"},

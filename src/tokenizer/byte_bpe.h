@@ -25,12 +25,14 @@ struct ByteBpeModel {
     int32_t right;
     int32_t joined;
   };
-  // By id: the bytes that the token stands for; nothing for a token that no word contains.
+  // By id: the bytes that the token stands for, or its text where the model is not byte-level;
+  // nothing for a token that no word contains.
   std::vector<std::optional<std::string>> tokens;
   std::vector<Merge> merges;      // the earliest first; of equal pairs the last counts
   bool ignores_merges = false;    // a word that is a token is encoded as this token
-  std::optional<int32_t> unk_id;  // stands for a byte without a token; nothing: it is left out
-  bool fuses_unk = false;         // neighbouring unknown bytes are one unk_id
+  std::optional<int32_t> unk_id;  // stands for what has no token; nothing: it is left out
+  bool fuses_unk = false;         // neighbouring unknown bytes, or characters, are one unk_id
+  bool byte_fallback = false;     // a character without a token is tokens of its bytes
 };
 
 // Ids of a text that grow in place: what the memory held before is written over, not cleared.

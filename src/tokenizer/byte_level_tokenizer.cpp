@@ -5,19 +5,19 @@
 
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
-#include "tokenizer/nfc.h"
+#include "tokenizer/character_bpe.h"
 #include "tokenizer/scratch_pool.h"
 
 namespace lmtrain {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
 struct EncodeScratch {
   ByteBpe::Scratch bpe;
+  CharacterBpe::Scratch character_bpe;
+  Normalizer::Scratch normalizer;
   PreTokenizer::Scratch pre_tokenizer;
   std::string valid;
-  std::string normal;
+  std::vector<int32_t> word_ids;
   IdBuffer ids;
   std::vector<AddedTokens::Part> parts;
   std::vector<AddedTokens::Part> normal_parts;
@@ -25,13 +25,13 @@ struct EncodeScratch {
 
 // The added tokens that are looked for in text as it is, or in normalised text; there special ones
 // come first.
-std::vector<AddedToken> tokens_to_find(const TokenizerJson& description, bool normalized) {
+std::vector<AddedToken> tokens_to_find(const TokenizerJson& description,
+                                       const Normalizer& normalizer, bool normalized) {
   std::vector<AddedToken> tokens;
+  Normalizer::Scratch scratch;
   for (AddedToken token : description.added) {
     if (token.normalized != normalized) continue;
-    std::string buffer;
-    if (normalized && description.normalizes)
-      token.content = std::string(to_nfc(token.content, buffer));
+    if (normalized) token.content = std::string(normalizer.apply(token.content, scratch));
     tokens.push_back(std::move(token));
   }
   std::stable_partition(tokens.begin(), tokens.end(),
@@ -39,59 +39,54 @@ std::vector<AddedToken> tokens_to_find(const TokenizerJson& description, bool no
   return tokens;
 }
 
-// How many bytes of `text`, which begins with no valid character, are the maximal beginning of one
-// (Unicode, section 3.9); at least 1.
-size_t maximal_part(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  const size_t size = first < 0xC2 || first > 0xF4 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  size_t length = 1;
-  while (length < size && length < text.size() && is_utf8_continuation(text[length])) {
-    if (length == 1 && ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
-                        (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90)))
-      break;
-    ++length;
-  }
-  return length;
-}
-
-// A copy in which each maximal part of a character is U+FFFD.
-std::string with_parts_replaced(std::string_view text) {
-  std::string out;
-  for (;;) {
-    const size_t valid = valid_utf8_prefix(text);
-    out += text.substr(0, valid);
-    text.remove_prefix(valid);
-    if (text.empty()) return out;
-    out += kReplacement;
-    text.remove_prefix(maximal_part(text));
-  }
-}
-
 }  // namespace
 
 struct ByteLevelTokenizer::Impl {
   explicit Impl(TokenizerJson description)
-      : bpe(description.model),
-        raw_tokens(tokens_to_find(description, /*normalized=*/false)),
-        normalized_tokens(tokens_to_find(description, /*normalized=*/true)),
+      : normalizer(std::move(description.normalizer)),
+        raw_tokens(tokens_to_find(description, normalizer, /*normalized=*/false)),
+        normalized_tokens(tokens_to_find(description, normalizer, /*normalized=*/true)),
         pre_tokenizer(std::move(description.steps)),
-        normalizes(description.normalizes),
+        decoder(std::move(description.decoder)),
         first_ids(std::move(description.first_ids)),
         last_ids(std::move(description.last_ids)),
         is_special(description.pieces.size(), false),
         pieces(std::move(description.pieces)) {
     for (const AddedToken& token : description.added)
       is_special[static_cast<size_t>(token.id)] = token.special;
-    texts.reserve(pieces.size());
-    for (const std::string& piece : pieces) texts.push_back(bytes_of_token(piece).value_or(piece));
+    // As the library, an added token that is looked for in normalised text is decoded to its normal
+    // form.
+    texts = pieces;
+    Normalizer::Scratch scratch;
+    for (const AddedToken& token : description.added) {
+      if (token.normalized)
+        texts[static_cast<size_t>(token.id)] = normalizer.apply(token.content, scratch);
+    }
+    if (description.is_byte_level) {
+      bpe.emplace(description.model);
+    } else {
+      character_bpe.emplace(description.model);
+    }
   }
 
-  void encode_part(std::string_view text, EncodeScratch& scratch) {
-    pre_tokenizer.split_in_batches(text, scratch.pre_tokenizer,
-                                   [&](const PreTokenizer::Batch& batch) {
-                                     bpe.encode_words(batch, scratch.bpe, scratch.ids);
-                                   });
+  void encode_part(std::string_view text, bool is_first, EncodeScratch& scratch) {
+    if (bpe) {
+      pre_tokenizer.split_in_batches(
+          text, scratch.pre_tokenizer,
+          [&](const PreTokenizer::Batch& batch) {
+            bpe->encode_words(batch, scratch.bpe, scratch.ids);
+          },
+          is_first);
+      return;
+    }
+    pre_tokenizer.split(
+        text, scratch.pre_tokenizer,
+        [&](std::string_view word) {
+          scratch.word_ids.clear();
+          character_bpe->encode_word(word, scratch.character_bpe, scratch.word_ids);
+          for (const int32_t id : scratch.word_ids) scratch.ids.push_back(id);
+        },
+        is_first);
   }
 
   // Appends the id of each part that is an added token, and has `encode_text` encode the others.
@@ -102,20 +97,23 @@ struct ByteLevelTokenizer::Impl {
       if (part.token != nullptr) {
         ids.push_back(part.token->id);
       } else {
-        encode_text(text.substr(part.begin, part.end - part.begin));
+        encode_text(text.substr(part.begin, part.end - part.begin), part.begin == 0);
       }
     }
   }
 
-  void encode_raw_part(std::string_view text, EncodeScratch& scratch) {
-    if (normalizes) text = to_nfc(text, scratch.normal);
+  void encode_raw_part(std::string_view text, bool is_first, EncodeScratch& scratch) {
+    text = normalizer.apply(text, scratch.normalizer);
+    if (text.empty()) return;
     if (normalized_tokens.empty()) {
-      encode_part(text, scratch);
+      encode_part(text, is_first, scratch);
       return;
     }
     normalized_tokens.find(text, scratch.normal_parts);
     encode_parts(text, scratch.normal_parts, scratch.ids,
-                 [&](std::string_view part) { encode_part(part, scratch); });
+                 [&](std::string_view part, bool is_front) {
+                   encode_part(part, is_first && is_front, scratch);
+                 });
   }
 
   // Leaves the ids in scratch.ids.
@@ -128,20 +126,24 @@ struct ByteLevelTokenizer::Impl {
     }
     if (text.empty()) return;
     raw_tokens.find(text, scratch.parts);
-    encode_parts(text, scratch.parts, scratch.ids,
-                 [&](std::string_view part) { encode_raw_part(part, scratch); });
+    encode_parts(text, scratch.parts, scratch.ids, [&](std::string_view part, bool is_first) {
+      encode_raw_part(part, is_first, scratch);
+    });
   }
 
-  ByteBpe bpe;
+  Normalizer normalizer;
   AddedTokens raw_tokens;
   AddedTokens normalized_tokens;
   PreTokenizer pre_tokenizer;
-  bool normalizes;
+  Decoder decoder;
+  // One of these.
+  std::optional<ByteBpe> bpe;
+  std::optional<CharacterBpe> character_bpe;
   std::vector<int32_t> first_ids;
   std::vector<int32_t> last_ids;
   std::vector<bool> is_special;     // by id
   std::vector<std::string> pieces;  // by id, as the file spells them
-  std::vector<std::string> texts;   // by id, the bytes that they stand for
+  std::vector<std::string> texts;   // by id, what the decoder gets
   ScratchPool<EncodeScratch> scratches;
 };
 
@@ -177,19 +179,59 @@ std::vector<int32_t> ByteLevelTokenizer::encode(std::string_view text) const {
 }
 
 std::string ByteLevelTokenizer::decode(const std::vector<int32_t>& ids) const {
-  std::string bytes;
+  std::vector<std::string> tokens;
   for (const int32_t id : ids) {
     const auto index = static_cast<size_t>(id);
-    if (!impl_->is_special[index]) bytes += impl_->texts[index];
+    if (!impl_->is_special[index] && !impl_->texts[index].empty())
+      tokens.push_back(impl_->texts[index]);
   }
-  return is_utf8(bytes) ? bytes : with_parts_replaced(bytes);
+  return impl_->decoder.decode(std::move(tokens));
+}
+
+bool ByteLevelTokenizer::is_in_run(int32_t id) const {
+  const auto index = static_cast<size_t>(id);
+  return impl_->decoder.has_byte_fallback() && !impl_->is_special[index] &&
+         fallback_byte(impl_->texts[index]).has_value();
 }
 
 std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
   std::vector<uint32_t> sizes;
-  for (size_t id = 0; id < impl_->texts.size(); ++id)
-    sizes.push_back(impl_->is_special[id] ? 0 : static_cast<uint32_t>(impl_->texts[id].size()));
+  // Decoders take a space away from the first token alone.
+  const auto guard =
+      std::find_if(impl_->pieces.begin(), impl_->pieces.end(), [](const std::string& piece) {
+        return piece.size() == 1 && piece.front() >= 'a' && piece.front() <= 'z';
+      });
+  for (size_t id = 0; id < impl_->pieces.size(); ++id) {
+    const std::string& piece = impl_->texts[id];
+    if (impl_->is_special[id] || piece.empty()) {
+      sizes.push_back(0);
+    } else if (impl_->bpe) {
+      sizes.push_back(static_cast<uint32_t>(bytes_of_token(piece).value_or(piece).size()));
+    } else if (is_in_run(static_cast<int32_t>(id))) {
+      sizes.push_back(1);
+    } else if (guard == impl_->pieces.end()) {
+      sizes.push_back(static_cast<uint32_t>(impl_->decoder.decode({piece}).size()));
+    } else {
+      sizes.push_back(static_cast<uint32_t>(impl_->decoder.decode({*guard, piece}).size() - 1));
+    }
+  }
   return sizes;
+}
+
+std::vector<int32_t> ByteLevelTokenizer::space_in_bytes() const {
+  // Of a file that writes a mark for a space: the tokens of its bytes, where it has no token.
+  constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
+  if (impl_->bpe || impl_->ids.contains(std::string(kMark))) return {};
+  std::vector<int32_t> ids;
+  for (const char byte : kMark) {
+    const int32_t id = id_of(fallback_token(static_cast<unsigned char>(byte)));
+    if (id < 0) return {};
+    ids.push_back(id);
+  }
+  std::vector<int32_t> spelled = encode("a ");
+  const bool is_spelled =
+      spelled.size() >= ids.size() && std::equal(ids.rbegin(), ids.rend(), spelled.rbegin());
+  return is_spelled ? ids : std::vector<int32_t>{};
 }
 
 }  // namespace lmtrain

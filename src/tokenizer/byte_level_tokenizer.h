@@ -1,6 +1,6 @@
-// Converts text to ids and back by a tokenizer.json of byte-level BPE. The ids are the same as
-// Hugging Face's `tokenizers` gives (`Tokenizer.encode(text, add_special_tokens=False)`). Encoding
-// is const and thread-safe.
+// Converts text to ids and back by a tokenizer.json of BPE. The ids are the same as Hugging Face's
+// `tokenizers` gives (`Tokenizer.encode(text, add_special_tokens=False)`), and so is the text
+// (`decode(ids, skip_special_tokens=True)`). Encoding is const and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,16 @@ class ByteLevelTokenizer {
   // Error(kData) for a text that the regular expression of the pre-tokenizer cannot cut.
   std::vector<int32_t> encode(std::string_view text) const;
   // Returns the text of `ids`, which must be in the vocabulary, without special tokens. Malformed
-  // bytes become U+FFFD, one for each maximal part of a character.
+  // bytes become U+FFFD: one for each maximal part of a character, or with tokens such as "<0xE2>"
+  // one for each byte of a run of them.
   std::string decode(const std::vector<int32_t>& ids) const;
+  // Returns whether the id is a token such as "<0xE2>", whose text depends on the whole run of
+  // them.
+  bool is_in_run(int32_t id) const;
   // Returns, by id, how many bytes of text each token stands for; 0 for a special token.
   std::vector<uint32_t> piece_bytes() const;
+  // As Tokenizer::space_in_bytes().
+  std::vector<int32_t> space_in_bytes() const;
 
  private:
   struct Impl;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -110,7 +111,9 @@ std::optional<std::vector<std::string>> patterns_of(const TokenizerJson& json) {
   for (const PreTokenizerStep& step : json.steps) {
     if (!step.regex) continue;
     // "Removed" and inverted keeps the matches; the patterns of the rules match all text.
-    if (step.removes != step.is_inverted) return std::nullopt;
+    if (step.removes != step.is_inverted || step.merge != PreTokenizerStep::Merge::kNone ||
+        step.spells_bytes)
+      return std::nullopt;
     patterns.push_back(without_escaped_quotes(step.pattern));
   }
   return patterns;
@@ -146,8 +149,119 @@ void note_added(const std::vector<AddedToken>& added, GgufVocabulary& result) {
   }
 }
 
+// How text is written before llama.cpp's rule for sentencepiece models, or another one, sees it.
+struct SpaceMarks {
+  bool are_marked = false;    // a space becomes U+2581
+  bool has_prefix = false;    // a mark stands before the text
+  bool is_splitting = false;  // text is cut before each mark
+};
+
+SpaceMarks marks_of(const TokenizerJson& json, const std::string& origin, GgufVocabulary& result) {
+  SpaceMarks marks;
+  for (const NormalizerStep& step : json.normalizer) {
+    const Replacement& change = step.replacement;
+    if (step.kind == NormalizerStep::Kind::kPrepend && change.content == kSpaceMark) {
+      marks.has_prefix = true;
+    } else if (step.kind == NormalizerStep::Kind::kReplace && change.literal == " " &&
+               change.content == kSpaceMark) {
+      marks.are_marked = true;
+    } else {
+      refuse(origin, "it changes text before it encodes (normalizer), which llama.cpp does not");
+    }
+  }
+  for (const PreTokenizerStep& step : json.steps) {
+    if (step.space == kSpaceMark && !marks.are_marked) {
+      marks = {true, step.prefix != PreTokenizerStep::Prefix::kNever, step.regex.has_value()};
+      if (marks.has_prefix)
+        result.differences.emplace_back(
+            "llama.cpp also puts a space before a text that begins with one, and before each text "
+            "behind a special token");
+    } else if (step.pattern != " " || !marks.are_marked) {  // a space that is no longer there
+      refuse(origin, "llama.cpp has no name for the rule by which it cuts text into words");
+    }
+  }
+  if (!marks.are_marked) refuse(origin, "it marks spaces in a way that llama.cpp does not have");
+  return marks;
+}
+
+// llama.cpp joins whichever neighbours are a token, that of the highest score first; the file lists
+// the pairs in their order. Returns scores by id with which both do the same.
+std::vector<float> scores_of(const TokenizerJson& json, const std::string& origin) {
+  const ByteBpeModel& model = json.model;
+  std::vector<float> scores(json.pieces.size(), 0);
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  std::set<int32_t> joined;
+  for (const ByteBpeModel::Merge& merge : model.merges) {
+    pairs.emplace(merge.left, merge.right);
+    float& score = scores[static_cast<size_t>(merge.joined)];
+    if (joined.insert(merge.joined).second) {
+      score = -static_cast<float>(joined.size());
+    } else if (score != -static_cast<float>(joined.size())) {
+      refuse(origin,
+             str("the merges that give ", quote(json.pieces[static_cast<size_t>(merge.joined)]),
+                 " do not stand together, and llama.cpp has one score for a token"));
+    }
+  }
+  std::set<int32_t> others;
+  for (const AddedToken& token : json.added) others.insert(token.id);
+  std::map<std::string_view, int32_t> ids;
+  for (size_t id = 0; id < model.tokens.size(); ++id) {
+    const auto& token = model.tokens[id];
+    if (!token || fallback_byte(*token) || others.contains(static_cast<int32_t>(id))) continue;
+    ids.emplace(*token, static_cast<int32_t>(id));
+  }
+  for (const auto& [text, id] : ids) {
+    for (size_t middle = 1; middle < text.size(); ++middle) {
+      const auto left = ids.find(text.substr(0, middle));
+      const auto right = ids.find(text.substr(middle));
+      if (left == ids.end() || right == ids.end() || pairs.contains({left->second, right->second}))
+        continue;
+      refuse(origin, str("it does not join ", quote(left->first), " and ", quote(right->first),
+                         ", and llama.cpp does, since ", quote(text), " is a token"));
+    }
+  }
+  return scores;
+}
+
+GgufVocabulary from_character_json(const TokenizerJson& json, const std::string& origin) {
+  GgufVocabulary result;
+  result.model = "llama";
+  result.pre = "default";
+  const SpaceMarks marks = marks_of(json, origin, result);
+  result.adds_space_prefix = marks.has_prefix;
+  if (json.model.ignores_merges)
+    refuse(origin,
+           "it takes words whole that are tokens (ignore_merges), which llama.cpp does not");
+  result.tokens = json.pieces;
+  result.scores = scores_of(json, origin);
+  result.types.assign(json.pieces.size(), GgufVocabulary::kNormal);
+  size_t num_bytes = 0;
+  for (size_t id = 0; id < json.model.tokens.size(); ++id) {
+    const auto& token = json.model.tokens[id];
+    if (!token) continue;
+    if (json.model.byte_fallback && fallback_byte(*token)) {
+      result.types[id] = GgufVocabulary::kByte;
+      ++num_bytes;
+    }
+    if (marks.is_splitting && token->find(kSpaceMark, 1) != std::string::npos)
+      refuse(origin,
+             str("it cuts text before each space, and llama.cpp would join ", quote(*token)));
+  }
+  for (const AddedToken& token : json.added) {
+    result.types[static_cast<size_t>(token.id)] =
+        token.special ? GgufVocabulary::kControl : GgufVocabulary::kUserDefined;
+  }
+  if (json.model.unk_id)
+    result.types[static_cast<size_t>(*json.model.unk_id)] = GgufVocabulary::kUnknown;
+  if (num_bytes != 256)
+    refuse(origin, "it has no byte fallback, and llama.cpp ends at a character without a token");
+  note_added(json.added, result);
+  return result;
+}
+
 GgufVocabulary from_json(const Tokenizer& tokenizer, const std::string& origin) {
   const TokenizerJson json = read_tokenizer_json(tokenizer.model_bytes(), origin);
+  if (!json.is_byte_level) return from_character_json(json, origin);
   GgufVocabulary result;
   result.model = "gpt2";
   result.pre = gguf_pre_name(json, origin);
@@ -161,9 +275,12 @@ GgufVocabulary from_json(const Tokenizer& tokenizer, const std::string& origin) 
     result.merges.push_back(str(json.pieces[static_cast<size_t>(merge.left)], " ",
                                 json.pieces[static_cast<size_t>(merge.right)]));
   }
-  if (json.normalizes)
-    result.differences.emplace_back(
-        "llama.cpp does not bring text into the normal form NFC before it is encoded");
+  for (const NormalizerStep& step : json.normalizer) {
+    if (step.kind != NormalizerStep::Kind::kForm || step.form != UnicodeForm::kNfc)
+      refuse(origin, "it changes text before it encodes (normalizer), which llama.cpp does not");
+    result.differences.assign(
+        {"llama.cpp does not bring text into the normal form NFC before it is encoded"});
+  }
   note_added(json.added, result);
   return result;
 }

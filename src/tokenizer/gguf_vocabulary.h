@@ -1,6 +1,7 @@
 // Describes a tokenizer in the form that a GGUF file holds it for llama.cpp (llama-vocab.cpp): a
-// sentencepiece BPE model as "llama", a tokenizer.json as "gpt2" with the registered name of its
-// rule that cuts text. A tokenizer that llama.cpp would read as another one is refused.
+// sentencepiece BPE model as "llama", a tokenizer.json of byte-level BPE as "gpt2" with the
+// registered name of its rule that cuts text, and one that was made from a sentencepiece model as
+// "llama". A tokenizer that llama.cpp would read as another one is refused.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,67 @@
 #include "tokenizer/pre_tokenizer.h"
 
+#include <algorithm>
+
+#include "tokenizer/byte_alphabet.h"
+
 namespace lmtrain {
+namespace {
+
+using Merge = PreTokenizerStep::Merge;
+using Prefix = PreTokenizerStep::Prefix;
+
+// Whether the piece begins with a new span, as `tokenizers` has it: a match that follows a match is
+// a piece by itself, unless matches are merged with each other.
+bool begins_piece(Merge merge, bool is_match, bool after_match) {
+  if (merge == Merge::kWithMatches) return is_match != after_match;
+  return !is_match || after_match;
+}
+
+// Joins the spans that are one piece, in place.
+void merge_spans(Merge merge, std::vector<PreTokenizer::Span>& spans) {
+  if (merge == Merge::kNext) std::reverse(spans.begin(), spans.end());
+  size_t count = 0;
+  bool after_match = false;
+  for (const PreTokenizer::Span span : spans) {
+    if (count == 0 || begins_piece(merge, span.is_match, after_match)) {
+      spans[count++] = span;
+    } else {
+      PreTokenizer::Span& piece = spans[count - 1];
+      piece.begin = std::min(piece.begin, span.begin);
+      piece.end = std::max(piece.end, span.end);
+    }
+    after_match = span.is_match;
+  }
+  spans.resize(count);
+  if (merge == Merge::kNext) std::reverse(spans.begin(), spans.end());
+}
+
+void replace_spaces(std::string_view text, const PreTokenizerStep& step, bool is_first,
+                    std::string& out) {
+  const bool begins_with_space = text.front() == ' ' || text.starts_with(step.space);
+  const bool has_prefix =
+      step.prefix == Prefix::kAlways || (step.prefix == Prefix::kFirst && is_first);
+  out.clear();
+  if (has_prefix && !begins_with_space) out = step.space;
+  for (size_t found = 0; (found = text.find(' ')) != std::string_view::npos;) {
+    out += text.substr(0, found);
+    out += step.space;
+    text.remove_prefix(found + 1);
+  }
+  out += text;
+}
+
+}  // namespace
 
 PreTokenizer::PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {
-  std::erase_if(
-      steps_, [](const PreTokenizerStep& step) { return !step.regex && !step.adds_prefix_space; });
+  std::erase_if(steps_, [](const PreTokenizerStep& step) {
+    return !step.regex && !step.adds_prefix_space && step.space.empty() && !step.spells_bytes;
+  });
+  spells_bytes_ =
+      std::ranges::any_of(steps_, [](const PreTokenizerStep& step) { return step.spells_bytes; });
+  only_cuts_ = !spells_bytes_ && std::ranges::all_of(steps_, [](const PreTokenizerStep& step) {
+    return step.merge == Merge::kNone && step.space.empty();
+  });
   for (const PreTokenizerStep& step : steps_) {
     std::optional<SplitScanner> scanner;
     if (step.regex) scanner = SplitScanner::of(step.regex->pattern());
@@ -14,8 +71,17 @@ PreTokenizer::PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::mo
   }
 }
 
-void PreTokenizer::split_in_batches(std::string_view text, Scratch& scratch,
-                                    const BatchSink& sink) const {
+void PreTokenizer::split_in_batches(std::string_view text, Scratch& scratch, const BatchSink& sink,
+                                    bool is_first) const {
+  if (!only_cuts_) {
+    split(
+        text, scratch,
+        [&](std::string_view word) {
+          sink({{&word, 1}, word.data() + word.size()});
+        },
+        is_first);
+    return;
+  }
   scratch.prefixed_.resize(steps_.size());
   scratch.pieces_.resize(steps_.size());
   scratch.num_words_ = 0;
@@ -24,10 +90,22 @@ void PreTokenizer::split_in_batches(std::string_view text, Scratch& scratch,
   flush(scratch, sink);
 }
 
-void PreTokenizer::split(std::string_view text, Scratch& scratch, const Sink& sink) const {
-  split_in_batches(text, scratch, [&](const Batch& batch) {
-    for (const std::string_view word : batch.words) sink(word);
-  });
+void PreTokenizer::split(std::string_view text, Scratch& scratch, const Sink& sink,
+                         bool is_first) const {
+  if (only_cuts_) {
+    split_in_batches(text, scratch, [&](const Batch& batch) {
+      for (const std::string_view word : batch.words) sink(word);
+    });
+    return;
+  }
+  scratch.prefixed_.resize(steps_.size());
+  if (!spells_bytes_) {
+    pass_on(0, text, is_first, scratch, sink);
+    return;
+  }
+  scratch.spelled_.resize(steps_.size());
+  pass_on(0, text, is_first, scratch,
+          [&](std::string_view word) { sink(bytes_of_token(word).value()); });
 }
 
 void PreTokenizer::flush(Scratch& scratch, const BatchSink& sink) {
@@ -95,6 +173,74 @@ void PreTokenizer::cut(size_t index, std::string_view text, Scratch& scratch,
     done = match.end;
   }
   piece(done, text.size(), false);
+}
+
+void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, Scratch& scratch,
+                           const Sink& sink) const {
+  if (text.empty()) return;
+  if (index == steps_.size()) {
+    sink(text);
+    return;
+  }
+  const PreTokenizerStep& step = steps_[index];
+  if (step.adds_prefix_space && text.front() != ' ') {
+    std::string& prefixed = scratch.prefixed_[index];
+    prefixed = ' ';
+    prefixed += text;
+    text = prefixed;
+  }
+  if (!step.space.empty()) {
+    replace_spaces(text, step, is_first, scratch.prefixed_[index]);
+    text = scratch.prefixed_[index];
+  }
+  if (step.merge != Merge::kNone) {
+    split_merging(index, text, is_first, scratch, sink);
+    return;
+  }
+  const auto piece = [&](size_t begin, size_t end, bool is_match) {
+    if (begin == end || (step.removes && is_match != step.is_inverted)) return;
+    std::string_view part = text.substr(begin, end - begin);
+    if (step.spells_bytes) {
+      std::string& spelled = scratch.spelled_[index];
+      spelled.clear();
+      for (const char byte : part) spelled += token_of_byte(static_cast<unsigned char>(byte));
+      part = spelled;
+    }
+    pass_on(index + 1, part, is_first && begin == 0, scratch, sink);
+  };
+  size_t done = 0;
+  SplitRegex::Match match{};
+  while (step.regex && done < text.size() &&
+         step.regex->find(text, done, scratch.matcher_, match)) {
+    piece(done, match.begin, false);
+    piece(match.begin, match.end, true);
+    done = match.end;
+  }
+  piece(done, text.size(), false);
+}
+
+void PreTokenizer::split_merging(size_t index, std::string_view text, bool is_first,
+                                 Scratch& scratch, const Sink& sink) const {
+  const PreTokenizerStep& step = steps_[index];
+  scratch.spans_.resize(steps_.size());
+  std::vector<Span>& spans = scratch.spans_[index];
+  spans.clear();
+  const auto add = [&](size_t begin, size_t end, bool is_match) {
+    if (begin != end) spans.push_back({begin, end, is_match != step.is_inverted});
+  };
+  size_t done = 0;
+  SplitRegex::Match match{};
+  while (done < text.size() && step.regex->find(text, done, scratch.matcher_, match)) {
+    add(done, match.begin, false);
+    add(match.begin, match.end, true);
+    done = match.end;
+  }
+  add(done, text.size(), false);
+  merge_spans(step.merge, spans);
+  for (const Span& span : spans) {
+    pass_on(index + 1, text.substr(span.begin, span.end - span.begin), is_first && span.begin == 0,
+            scratch, sink);
+  }
 }
 
 }  // namespace lmtrain

@@ -178,21 +178,43 @@ class Translation {
       ++at_;
     }
     if (at_ < pattern_.size() && pattern_[at_] == ']') refuse(1, "a class that begins with ]");
+    // A class in a class, as BLOOM has, is the union of both: its members are written out.
+    int depth = 1;
+    bool is_at_edge = false;  // behind the bracket of an inner class
     for (;;) {
       if (at_ >= pattern_.size()) refuse(1, "a class is not closed");
       const char c = pattern_[at_];
-      if (c == ']') break;
-      if (c == '[') refuse(2, "a class in a class");
-      if (pattern_.substr(at_).starts_with("&&")) refuse(2, "an intersection of classes");
-      if (c == '\\') {
+      const std::string_view rest = pattern_.substr(at_);
+      if (c == ']') {
+        ++at_;
+        if (--depth == 0) break;
+        is_at_edge = true;
+        continue;
+      }
+      if (c == '[') {
+        if (rest.starts_with("[^") || rest.starts_with("[:") || rest.starts_with("[]"))
+          refuse(2, "such a class in a class");
+        if (out_.ends_with('-')) refuse(2, "a range to a class");
+        ++depth;
+        ++at_;
+        is_at_edge = true;
+        continue;
+      }
+      if (rest.starts_with("&&")) refuse(2, "an intersection of classes");
+      if (c == '-' && depth > 1 && (is_at_edge || rest.starts_with("-]"))) {
+        out_ += "\\-";
+        ++at_;
+      } else if (c == '-' && is_at_edge) {
+        refuse(2, "a range from a class");
+      } else if (c == '\\') {
         escape(/*in_class=*/true);
       } else {
         out_ += c;
         ++at_;
       }
+      is_at_edge = false;
     }
     out_ += ']';
-    ++at_;
   }
 
   void group() {

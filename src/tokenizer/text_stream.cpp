@@ -30,6 +30,7 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::vector<int32_t> prompt)
 
 std::string TextStream::add(int32_t token) {
   window_.push_back(token);
+  if (tokenizer_.is_in_run(token)) return "";  // the run may turn out to be malformed
   const std::string text = tokenizer_.decode(window_);
   std::string added = take(text, complete_size(text));
   forget_oldest(text);

@@ -1,4 +1,4 @@
-// A tokenizer: a sentencepiece model, or a Hugging Face tokenizer.json of byte-level BPE. Encoding
+// A tokenizer: a sentencepiece model, or a Hugging Face tokenizer.json of BPE. Encoding
 // is const and thread-safe. A sentencepiece model gives the same ids as sentencepiece 0.2.3
 // (SentencePieceProcessor::Encode), with added tokens from the files beside the model. A
 // tokenizer.json gives the same ids as the library `tokenizers`
@@ -63,6 +63,9 @@ class Tokenizer {
   // Returns the text of the ids, in UTF-8. Control and special tokens have no text. Throws
   // Error(kInternal) for an id outside the vocabulary.
   std::string decode(const std::vector<int32_t>& ids) const;
+  // Returns whether the text of the id depends on all neighbours of its kind: a byte, in a
+  // tokenizer.json that reads a run of bytes as a whole.
+  bool is_in_run(int32_t id) const { return model_->is_in_run(id); }
   // Returns, by id, how many bytes of text each piece stands for. The sum over a document is the
   // size of its text, unless the tokenizer normalised the text, or has space_in_bytes().
   std::vector<uint32_t> piece_bytes() const { return model_->piece_bytes(); }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "formats/strict_json.h"
 #include "tokenizer/json_place.h"
 #include "tokenizer/tokenizer_json_model.h"
@@ -43,11 +44,94 @@ void for_each_part(const JsonPlace& place, std::string_view key,
   for (size_t i = 0; i < parts.array_size(); ++i) for_each_part(parts.element(i), key, each);
 }
 
+// Punctuation as the library has it: ASCII, and the categories P of Unicode 8.
+constexpr std::string_view kPunctuation =
+    R"((?![\x{61d}\x{9fd}\x{a76}\x{c77}\x{c84}\x{1b4e}-\x{1b4f}\x{1b7d}-\x{1b7f}\x{2e43}-\x{2e4f})"
+    R"(\x{2e52}-\x{2e5d}\x{10d6e}\x{10ead}\x{10f55}-\x{10f59}\x{10f86}-\x{10f89}\x{113d4}-\x{113d8})"
+    R"(\x{1144b}-\x{1144f}\x{1145a}-\x{1145b}\x{1145d}\x{11660}-\x{1166c}\x{116b9}\x{1183b})"
+    R"(\x{11944}-\x{11946}\x{119e2}\x{11a3f}-\x{11a46}\x{11a9a}-\x{11a9c}\x{11a9e}-\x{11aa2})"
+    R"(\x{11b00}-\x{11b09}\x{11be1}\x{11c41}-\x{11c45}\x{11c70}-\x{11c71}\x{11ef7}-\x{11ef8})"
+    R"(\x{11f43}-\x{11f4f}\x{11fff}\x{12ff1}-\x{12ff2}\x{16d6d}-\x{16d6f}\x{16e97}-\x{16e9a})"
+    R"(\x{16fe2}\x{1e5ff}\x{1e95e}-\x{1e95f}])[\p{P}$+<=>\^`|~\x{166d}\x{111c9}])";
+
+// A literal text as a regular expression.
+std::string literal_pattern(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::string_view("\\^$.[]|()?*+{}-").find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+// The member "pattern", {"Regex": ...} or {"String": ...}.
+JsonPlace pattern_of(const JsonPlace& part, bool& is_regex) {
+  const JsonPlace pattern = part.member("pattern").require_object({"Regex", "String"});
+  const JsonPlace regex = pattern.member("Regex");
+  const JsonPlace text = pattern.member("String");
+  if (regex.is_null() == text.is_null()) pattern.fail("has not one of Regex and String");
+  is_regex = !regex.is_null();
+  const JsonPlace& found = is_regex ? regex : text;
+  if (found.text().empty()) found.fail("is empty");
+  return found;
+}
+
+Replacement read_replacement(const JsonPlace& part) {
+  part.require_object({"type", "pattern", "content"});
+  bool is_regex = false;
+  const JsonPlace pattern = pattern_of(part, is_regex);
+  Replacement result;
+  if (is_regex) {
+    result.regex.emplace(pattern.text(), pattern.name());
+  } else {
+    result.literal = pattern.text();
+  }
+  result.content = part.member("content").text();
+  return result;
+}
+
+// A text of one character.
+std::string character_of(const JsonPlace& place) {
+  char32_t character = 0;
+  const std::string& text = place.text();
+  if (text.empty() || decode_utf8(text, character) != text.size())
+    place.fail(str("is ", quote(text), ", not one character"));
+  return text;
+}
+
+NormalizerStep read_normalizer_step(const JsonPlace& part) {
+  using Kind = NormalizerStep::Kind;
+  constexpr std::pair<std::string_view, UnicodeForm> kForms[] = {{"NFC", UnicodeForm::kNfc},
+                                                                 {"NFD", UnicodeForm::kNfd},
+                                                                 {"NFKC", UnicodeForm::kNfkc},
+                                                                 {"NFKD", UnicodeForm::kNfkd}};
+  const std::string& type = type_of(part);
+  NormalizerStep step;
+  for (const auto& [name, form] : kForms) {
+    if (type != name) continue;
+    part.require_object({"type"});
+    step.form = form;
+    return step;
+  }
+  if (type == "Lowercase") {
+    part.require_object({"type"});
+    step.kind = Kind::kLowercase;
+  } else if (type == "Prepend") {
+    part.require_object({"type", "prepend"});
+    step.kind = Kind::kPrepend;
+    step.replacement.content = part.member("prepend").text();
+  } else if (type == "Replace") {
+    step.kind = Kind::kReplace;
+    step.replacement = read_replacement(part);
+  } else {
+    refuse(part, "NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace or a Sequence of them");
+  }
+  return step;
+}
+
 void read_normalizer(const JsonPlace& place, TokenizerJson& result) {
   for_each_part(place, "normalizers", [&](const JsonPlace& part) {
-    if (type_of(part) != "NFC") refuse(part, "NFC");
-    part.require_object({"type"});
-    result.normalizes = true;
+    result.normalizer.push_back(read_normalizer_step(part));
   });
 }
 
@@ -56,55 +140,133 @@ void set_pattern(std::string_view pattern, const JsonPlace& place, PreTokenizerS
   step.regex.emplace(pattern, place.name());
 }
 
+void set_behavior(const JsonPlace& behavior, PreTokenizerStep& step) {
+  using Merge = PreTokenizerStep::Merge;
+  const std::string& name = behavior.text();
+  if (name == "Removed") {
+    step.removes = true;
+  } else if (name == "MergedWithPrevious") {
+    step.merge = Merge::kPrevious;
+  } else if (name == "MergedWithNext") {
+    step.merge = Merge::kNext;
+  } else if (name == "Contiguous") {
+    step.merge = Merge::kWithMatches;
+  } else if (name != "Isolated") {
+    behavior.fail(str("is ", quote(name),
+                      ", which is not supported (Isolated, Removed, MergedWithPrevious, "
+                      "MergedWithNext and Contiguous are)"));
+  }
+}
+
 PreTokenizerStep read_split(const JsonPlace& part) {
   part.require_object({"type", "pattern", "behavior", "invert"});
-  const JsonPlace pattern = part.member("pattern").require_object({"Regex", "String"});
-  const JsonPlace regex = pattern.member("Regex");
-  const JsonPlace text = pattern.member("String");
-  if (regex.is_null() == text.is_null()) pattern.fail("has not one of Regex and String");
   PreTokenizerStep step;
-  if (!regex.is_null()) {
-    set_pattern(regex.text(), regex, step);
-  } else {
-    std::string escaped;
-    for (const char c : text.text()) {
-      if (std::string_view("\\^$.[]|()?*+{}-").find(c) != std::string_view::npos) escaped += '\\';
-      escaped += c;
-    }
-    set_pattern(escaped, text, step);
-  }
-  const JsonPlace behavior = part.member("behavior");
-  step.removes = behavior.text() == "Removed";
-  if (!step.removes && behavior.text() != "Isolated")
-    behavior.fail(
-        str("is ", quote(behavior.text()), ", which is not supported (Isolated and Removed are)"));
+  bool is_regex = false;
+  const JsonPlace pattern = pattern_of(part, is_regex);
+  set_pattern(is_regex ? pattern.text() : literal_pattern(pattern.text()), pattern, step);
+  set_behavior(part.member("behavior"), step);
   step.is_inverted = part.member("invert").boolean_or(false);
   return step;
 }
 
+PreTokenizerStep::Prefix prefix_of(const JsonPlace& part) {
+  using Prefix = PreTokenizerStep::Prefix;
+  const JsonPlace scheme = part.member("prepend_scheme");
+  const JsonPlace adds = part.member("add_prefix_space");
+  const std::string name = scheme.is_null() ? "always" : scheme.text();
+  if (name != "always" && name != "first" && name != "never")
+    scheme.fail(str("is ", quote(name), ", which is not supported (always, first and never are)"));
+  if (!adds.boolean_or(true)) {
+    if (!scheme.is_null() && name != "never")
+      adds.fail(str("is false, and prepend_scheme beside it is ", quote(name)));
+    return Prefix::kNever;
+  }
+  return name == "always" ? Prefix::kAlways : name == "first" ? Prefix::kFirst : Prefix::kNever;
+}
+
+PreTokenizerStep read_metaspace(const JsonPlace& part) {
+  part.require_object(
+      {"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
+  PreTokenizerStep step;
+  step.space = character_of(part.member("replacement"));
+  step.prefix = prefix_of(part);
+  if (part.member("split").boolean_or(true)) {
+    set_pattern(literal_pattern(step.space), part, step);
+    step.merge = PreTokenizerStep::Merge::kNext;
+  }
+  return step;
+}
+
+PreTokenizerStep read_pre_tokenizer_step(const JsonPlace& part) {
+  const std::string& type = type_of(part);
+  if (type == "Split") return read_split(part);
+  if (type == "Metaspace") return read_metaspace(part);
+  PreTokenizerStep step;
+  if (type == "ByteLevel") {
+    part.require_object({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    step.adds_prefix_space = part.member("add_prefix_space").boolean_or(true);
+    if (part.member("use_regex").boolean_or(true)) set_pattern(kByteLevelRegex, part, step);
+  } else if (type == "Digits") {
+    part.require_object({"type", "individual_digits"});
+    const bool each = part.member("individual_digits").boolean_or(false);
+    set_pattern(each ? "\\p{N}" : "\\p{N}+", part, step);
+  } else if (type == "Punctuation") {
+    part.require_object({"type", "behavior"});
+    set_pattern(kPunctuation, part, step);
+    if (const JsonPlace behavior = part.member("behavior"); !behavior.is_null())
+      set_behavior(behavior, step);
+  } else {
+    refuse(part, "ByteLevel, Split, Digits, Punctuation, Metaspace or a Sequence of them");
+  }
+  return step;
+}
+
 void read_pre_tokenizer(const JsonPlace& place, TokenizerJson& result) {
-  bool has_byte_level = false;
+  size_t byte_level = 0;  // its step
   for_each_part(place, "pretokenizers", [&](const JsonPlace& part) {
-    if (has_byte_level) part.fail("stands behind ByteLevel, which is not supported");
-    const std::string& type = type_of(part);
-    PreTokenizerStep step;
-    if (type == "ByteLevel") {
-      part.require_object({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-      has_byte_level = true;
-      step.adds_prefix_space = part.member("add_prefix_space").boolean_or(true);
-      if (part.member("use_regex").boolean_or(true)) set_pattern(kByteLevelRegex, part, step);
-    } else if (type == "Split") {
-      step = read_split(part);
-    } else if (type == "Digits") {
-      part.require_object({"type", "individual_digits"});
-      const bool each = part.member("individual_digits").boolean_or(false);
-      set_pattern(each ? "\\p{N}" : "\\p{N}+", part, step);
-    } else {
-      refuse(part, "ByteLevel, Split, Digits or a Sequence of them");
-    }
-    result.steps.push_back(std::move(step));
+    const bool is_byte_level = type_of(part) == "ByteLevel";
+    if (is_byte_level && result.is_byte_level) part.fail("is a second ByteLevel");
+    // A step behind ByteLevel sees the alphabet of bytes.
+    if (result.is_byte_level) result.steps[byte_level].spells_bytes = true;
+    if (is_byte_level) byte_level = result.steps.size();
+    result.is_byte_level = result.is_byte_level || is_byte_level;
+    result.steps.push_back(read_pre_tokenizer_step(part));
   });
-  if (!has_byte_level) place.fail("has no ByteLevel: only byte-level BPE is supported");
+}
+
+DecoderStep read_decoder_step(const JsonPlace& part) {
+  using Kind = DecoderStep::Kind;
+  const std::string& type = type_of(part);
+  DecoderStep step;
+  if (type == "ByteLevel") {
+    step.kind = Kind::kByteLevel;
+  } else if (type == "Replace") {
+    step.kind = Kind::kReplace;
+    step.replacement = read_replacement(part);
+  } else if (type == "ByteFallback") {
+    step.kind = Kind::kByteFallback;
+  } else if (type == "Fuse") {
+    step.kind = Kind::kFuse;
+  } else if (type == "Strip") {
+    part.require_object({"type", "content", "start", "stop"});
+    step.kind = Kind::kStrip;
+    step.character = character_of(part.member("content"));
+    step.start = part.member("start").integer(INT32_MAX);
+    step.stop = part.member("stop").integer(INT32_MAX);
+  } else if (type == "Metaspace") {
+    step.kind = Kind::kMetaspace;
+    step.character = character_of(part.member("replacement"));
+    step.has_prefix = prefix_of(part) != PreTokenizerStep::Prefix::kNever;
+  } else {
+    refuse(part, "ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace or a Sequence of them");
+  }
+  return step;
+}
+
+void read_decoder(const JsonPlace& place, TokenizerJson& result) {
+  if (place.is_null()) type_of(place);  // a text is not made of tokens without one
+  for_each_part(place, "decoders",
+                [&](const JsonPlace& part) { result.decoder.push_back(read_decoder_step(part)); });
 }
 
 // The id of a special token of a template.
@@ -201,14 +363,12 @@ TokenizerJson read_whole(std::string_view bytes, const std::string& origin,
   whole.require_object({"version", "truncation", "padding", "added_tokens", "normalizer",
                         "pre_tokenizer", "post_processor", "decoder", "model"});
   TokenizerJson result;
+  read_pre_tokenizer(whole.member("pre_tokenizer"), result);
   StringIds ids = read_bpe_model(whole.member("model"), scanned, result);
   read_added_tokens(whole.member("added_tokens"), result, ids);
   read_normalizer(whole.member("normalizer"), result);
-  const JsonPlace pre_tokenizer = whole.member("pre_tokenizer");
-  read_pre_tokenizer(pre_tokenizer, result);
   read_post_processor(whole.member("post_processor"), result);
-  const JsonPlace decoder = whole.member("decoder");
-  if (type_of(decoder) != "ByteLevel") refuse(decoder, "ByteLevel");
+  read_decoder(whole.member("decoder"), result);
   return result;
 }
 

@@ -1,6 +1,7 @@
-// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds byte-level BPE. GPT-2, Llama 3,
-// Qwen, SmolLM and OLMo have such files. A part that would change ids and is not supported is
-// refused, never ignored.
+// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds BPE: byte-level, as GPT-2's,
+// Llama 3's, Qwen's, BLOOM's and Falcon's, or of characters with tokens for the bytes of others, as
+// Llama 2's, Mistral's and Gemma's. A part that would change ids and is not supported is refused,
+// never ignored.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/byte_bpe.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 
@@ -18,8 +20,10 @@ struct TokenizerJson {
   std::vector<std::string> pieces;  // by id, as the file spells them; "" for an id without a token
   ByteBpeModel model;
   std::vector<AddedToken> added;
-  bool normalizes = false;  // to NFC
+  bool is_byte_level = false;  // else the symbols of the model are characters
+  std::vector<NormalizerStep> normalizer;
   std::vector<PreTokenizerStep> steps;
+  std::vector<DecoderStep> decoder;
   // Special tokens that the post-processor puts before and after a text.
   std::vector<int32_t> first_ids;
   std::vector<int32_t> last_ids;

@@ -58,6 +58,8 @@ class JsonTokenizer : public TokenizerModel {
     return tokenizer_.decode(ids);
   }
   std::vector<uint32_t> piece_bytes() const override { return tokenizer_.piece_bytes(); }
+  std::vector<int32_t> space_in_bytes() const override { return tokenizer_.space_in_bytes(); }
+  bool is_in_run(int32_t id) const override { return tokenizer_.is_in_run(id); }
   const std::string& why_slow() const override { return why_slow_; }
 
   std::string hf_tokenizer_config(bool /*add_bos*/, int64_t model_max_length) const override {

@@ -1,9 +1,11 @@
 #include "tokenizer/tokenizer_json_model.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 namespace {
@@ -68,6 +70,18 @@ void read_merges(const JsonPlace& place, const StringIds& ids, ByteBpeModel& mod
 // Vocabularies that were trained without an alphabet, as GPT-NeoX's, have no token for them.
 bool is_in_utf8(unsigned byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
 
+void fail_with_missing(const JsonPlace& model, const std::vector<unsigned char>& missing,
+                       const std::string& first) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i)
+    names.push_back(std::to_string(missing[i]));
+  model.member("vocab").fail(
+      str("has no token ", quote(first), " for the byte ", join(names, ", "),
+          missing.size() > kMostNamed ? str(" and ", missing.size() - kMostNamed, " more") : "",
+          ", and /model/unk_token is no token: such bytes would be lost"));
+}
+
 // Bytes without a token would be lost, as the library loses them, unless unk_token stands for them.
 void check_bytes(const JsonPlace& model, const StringIds& ids, TokenizerJson& result) {
   const JsonPlace unk = model.member("unk_token");
@@ -75,20 +89,18 @@ void check_bytes(const JsonPlace& model, const StringIds& ids, TokenizerJson& re
     if (const int32_t id = ids.find(unk.text()); id != StringIds::kNone) result.model.unk_id = id;
   }
   if (result.model.unk_id) return;
-  std::vector<std::string> missing;
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    if (is_in_utf8(byte) && !ids.contains(token_of_byte(static_cast<unsigned char>(byte))))
-      missing.push_back(std::to_string(byte));
+  if (!result.is_byte_level && !result.model.byte_fallback) {
+    model.fail(
+        "has no byte_fallback and no unk_token, and /pre_tokenizer has no ByteLevel: characters "
+        "without a token would be lost");
   }
-  if (missing.empty()) return;
-  constexpr size_t kMostNamed = 8;
-  const size_t count = missing.size();
-  const std::string first = token_of_byte(static_cast<unsigned char>(std::stoi(missing.front())));
-  if (count > kMostNamed) missing.resize(kMostNamed);
-  model.member("vocab").fail(
-      str("has no token ", quote(first), " for the byte ", join(missing, ", "),
-          count > kMostNamed ? str(" and ", count - kMostNamed, " more") : "",
-          ", and /model/unk_token is no token: such bytes would be lost"));
+  std::vector<unsigned char> missing;
+  const auto token_of = result.is_byte_level ? token_of_byte : fallback_token;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    if (is_in_utf8(byte) && !ids.contains(token_of(static_cast<unsigned char>(byte))))
+      missing.push_back(static_cast<unsigned char>(byte));
+  }
+  if (!missing.empty()) fail_with_missing(model, missing, token_of(missing.front()));
 }
 
 }  // namespace
@@ -97,7 +109,7 @@ StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned,
                          TokenizerJson& result) {
   if (model.is_null()) model.fail("is missing");
   if (const JsonPlace type = model.member("type"); !type.is_null() && type.text() != "BPE") {
-    type.fail(str("is ", quote(type.text()), ", which is not supported (byte-level BPE is)"));
+    type.fail(str("is ", quote(type.text()), ", which is not supported (BPE is)"));
   }
   model.require_object({"type", "dropout", "unk_token", "continuing_subword_prefix",
                         "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges", "vocab",
@@ -111,9 +123,10 @@ StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned,
       !dropout.is_null() && dropout.value() != 0) {
     dropout.fail("drops merges at random, which is not supported (null is)");
   }
-  if (const JsonPlace fallback = model.member("byte_fallback"); fallback.boolean_or(false)) {
-    fallback.fail("is true: the model is no byte-level BPE, but one of sentencepiece");
-  }
+  const JsonPlace fallback = model.member("byte_fallback");
+  result.model.byte_fallback = fallback.boolean_or(false);
+  if (result.model.byte_fallback && result.is_byte_level)
+    fallback.fail("is true, and /pre_tokenizer has ByteLevel, which spells bytes in another way");
   result.model.fuses_unk = model.member("fuse_unk").boolean_or(false);
   result.model.ignores_merges = model.member("ignore_merges").boolean_or(false);
   StringIds ids;
@@ -127,8 +140,10 @@ StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned,
   }
   check_bytes(model, ids, result);
   result.model.tokens.reserve(result.pieces.size());
-  for (const std::string& piece : result.pieces)
-    result.model.tokens.push_back(piece.empty() ? std::nullopt : bytes_of_token(piece));
+  for (const std::string& piece : result.pieces) {
+    std::optional<std::string>& token = result.model.tokens.emplace_back();
+    if (!piece.empty()) token = result.is_byte_level ? bytes_of_token(piece) : piece;
+  }
   return ids;
 }
 

@@ -38,6 +38,7 @@ class TokenizerModel {
   virtual std::string decode(const std::vector<int32_t>& ids) const = 0;
   virtual std::vector<uint32_t> piece_bytes() const = 0;
   virtual std::vector<int32_t> space_in_bytes() const { return {}; }
+  virtual bool is_in_run(int32_t /*id*/) const { return false; }
   virtual const std::string& why_slow() const = 0;
   virtual std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const = 0;
 };

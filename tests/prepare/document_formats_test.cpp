@@ -70,6 +70,7 @@ class Formats : public ::testing::Test {
     add("a.jsonl.gz", testing::compressed(json, Compression::kGzip));
     add("a.jsonl.zst", testing::compressed(json, Compression::kZstd));
     add("a.jsonl.bz2", testing::compressed(json, Compression::kBzip2));
+    add("a.jsonl.xz", testing::compressed(json, Compression::kXz));
   }
   void add_tables(const Texts& texts, const std::shared_ptr<arrow::DataType>& type) {
     const testing::Rows rows(texts.begin(), texts.end());

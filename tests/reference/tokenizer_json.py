@@ -1,5 +1,5 @@
-"""Writes tokenizer_json/: small byte-level BPE tokenizers under the rules of well-known models, and the ids that the library
-`tokenizers` gives for nasty texts. The rules (pre-tokenizers, normalizers) are those of the models' public tokenizer.json; the
+"""Writes tokenizer_json/: small BPE tokenizers under the rules of well-known models, the ids that the library `tokenizers` gives for
+nasty texts, and the texts that it gives for ids, random ones among them. The rules (pre-tokenizers, normalizers) are those of the models' public tokenizer.json; the
 vocabularies are trained here on texts of the clone. Also what the library's trainer gives, as tokenizer.train.type "byte_bpe" must.
 
     VENV/bin/pip install tokenizers==0.23.3 && VENV/bin/python tests/reference/tokenizer_json.py
@@ -57,6 +57,40 @@ RULES = {
     # Special tokens in the vocabulary, with ids that leave holes.
     "cl100k": (None, splits(LLAMA3, behavior="removed", invert=True), [special("<|endoftext|>"), special("<|fim_prefix|>"), special("<|endofprompt|>")]),
 }
+BLOOM = " ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"
+RULES["bloom"] = (None, splits(BLOOM), [special("<s>"), special("</s>")])
+RULES["falcon"] = (None, pre_tokenizers.Sequence([
+    pre_tokenizers.Punctuation("contiguous"), byte_level(), pre_tokenizers.Digits(individual_digits=False),
+    pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated", False)]), [special(">>TITLE<<"), special("<|endoftext|>")])
+
+# Models of characters with tokens for bytes. name: normalizer, pre-tokenizer to train with, pre-tokenizer, decoder, added tokens
+MARK = "\u2581"
+WORDS = pre_tokenizers.Metaspace(prepend_scheme="always")
+EVERY_KIND = [AddedToken("<L>", lstrip=True), AddedToken("<R>", rstrip=True, normalized=False), AddedToken("Word", single_word=True),
+              AddedToken("<b>", lstrip=True, rstrip=True), AddedToken("\u212bx", normalized=True), AddedToken("<mask>", lstrip=True, normalized=False)]
+
+
+def sentencepiece_decoder(*more):
+    return decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse(), *more])
+
+
+CHARACTER_RULES = {
+    "llama2": (normalizers.Sequence([normalizers.Prepend(MARK), normalizers.Replace(" ", MARK)]), WORDS, None,
+               sentencepiece_decoder(decoders.Strip(" ", 1, 0)), [special("<s>"), special("</s>"), AddedToken("<unk>", normalized=True), AddedToken("  ")]),
+    "mistral": (None, WORDS, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), sentencepiece_decoder(decoders.Strip(" ", 1, 0)),
+                [special("<s>"), special("</s>"), special("[INST]")]),
+    "gemma": (normalizers.Replace(" ", MARK), pre_tokenizers.Split(MARK, "merged_with_next"), pre_tokenizers.Split(" ", "merged_with_previous"),
+              sentencepiece_decoder(), [special("<bos>"), AddedToken("\n\n", normalized=False), AddedToken(MARK * 2, normalized=False)]),
+    "lowercase": (normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase(), normalizers.Replace(Regex(" {2,}"), " ")]), WORDS,
+                  pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Digits(individual_digits=True)]),
+                  decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace()]), EVERY_KIND),
+    # No bytes: <unk> for each, or for a run.
+    "unknown": (normalizers.NFKD(), WORDS, pre_tokenizers.Metaspace(prepend_scheme="never"), decoders.Metaspace(prepend_scheme="never"), []),
+    "fused": (normalizers.NFD(), WORDS, pre_tokenizers.Split(Regex("[a-c]"), "merged_with_previous", True), decoders.Fuse(), []),
+}
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
 NEVER = [0xC0, 0xC1, *range(0xF5, 0x100)]  # bytes
 
 TEXTS = [
@@ -77,6 +111,8 @@ TEXTS = [
     "the the the", "word", "words word sword", "_word", "word.", "\u00e9word", "word\u0301", "word\u200d", "     ", "x     y", "    x",
     "<|endoftext|>", "a<|endoftext|>b", "a <|endoftext|> b", "<|endoftext", "<|endoftext|><|endoftext|>", "<|begin_of_text|>a<|eot_id|>",
     "<|im_start|>user\nhi<|im_end|>\n", "<think>a</think>", "a <mask> b", "a   <mask>b", "x<r>     y", "x  <b>  y", "x\u3000<b>\u00a0y", "<r>  <r>  <mask>",
+    "x <L> y", "x<R>   y", " word", "<L><R>", "\u212bx \u00c5x", "[INST] a [/INST]", ">>TITLE<< a", "12 1234567 \u00bd\u00b2", "a.b,,c!? d", "\u0964 \u06d4\u060c",
+    "\u2581", "a\u2581b", " \u2581 a", "\U0001f600\U0001f600 \U0001f600", "\u0130 \u1e9e \ufb01 \u2126 \u3392", "<0x41> <0x0A>", "\u4f60\u597d", "<unk> a",
     "<repo_name>x", "<\uff5cbegin\u2581of\u2581sentence\uff5c>a",
 ]
 
@@ -109,6 +145,33 @@ def build(name, texts):
     return tokenizer
 
 
+def build_of_characters(name, texts):
+    normalizer, words, pre_tokenizer, decoder, added = CHARACTER_RULES[name]
+    has_bytes = name not in ("unknown", "fused")
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = words
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
+        vocab_size=700 if has_bytes else 300, limit_alphabet=90, show_progress=False, special_tokens=["<unk>"] + BYTES * has_bytes))
+    value = json.loads(tokenizer.to_str())
+    # "<0x41>" and its like are no added tokens; llama2 lacks one of them, so that <unk> and bytes stand side by side.
+    value["added_tokens"] = value["added_tokens"][:1]
+    value["model"].update(byte_fallback=has_bytes, fuse_unk=name in ("llama2", "fused"), ignore_merges=name == "gemma")
+    tokenizer = Tokenizer.from_str(json.dumps(value))
+    if pre_tokenizer:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    else:
+        value = json.loads(tokenizer.to_str())
+        value["pre_tokenizer"] = None
+        value["model"]["vocab"]["<unused>"] = value["model"]["vocab"].pop("<0xF0>")
+        tokenizer = Tokenizer.from_str(json.dumps(value))
+    tokenizer.decoder = decoder
+    for token in added:
+        tokenizer.add_tokens([token])
+    return tokenizer
+
+
 def trained(texts, vocab_size, add_bos):
     """A tokenizer as tokenizer.train.type "byte_bpe" gives it."""
     begin, end = "<|begin_of_text|>", "<|end_of_text|>"
@@ -124,6 +187,16 @@ def trained(texts, vocab_size, add_bos):
     return tokenizer
 
 
+def decoded(tokenizer, of_texts):
+    """[ids, text] of texts, and of random ids."""
+    generator = random.Random(2)
+    known = sorted(tokenizer.get_vocab(with_added_tokens=True).values())
+    bytes_too = [tokenizer.token_to_id(token) for token in BYTES if tokenizer.token_to_id(token) is not None] or known
+    lists = [ids for ids in of_texts if ids][::3]
+    lists += [[generator.choice(generator.choice([known, bytes_too])) for _ in range(generator.randint(1, 12))] for _ in range(40)]
+    return [[ids, tokenizer.decode(ids)] for ids in lists]
+
+
 def few_letters():
     """Words in which many pairs overlap, and many have equal counts."""
     generator = random.Random(1)
@@ -134,9 +207,9 @@ def few_letters():
 def main():
     OUT.mkdir(exist_ok=True)
     samples = [path.read_text(encoding="utf-8") for path in sorted((ROOT.parent.parent / "data/sample").iterdir())]
-    golden = {"texts": [text.encode().hex() for text in TEXTS], "ids": {}}
-    for name in RULES:
-        tokenizer = build(name, samples + TEXTS)
+    golden = {"texts": [text.encode().hex() for text in TEXTS], "ids": {}, "decoded": {}}
+    for name in [*RULES, *CHARACTER_RULES]:
+        tokenizer = (build if name in RULES else build_of_characters)(name, samples + TEXTS)
         text = tokenizer.to_str(pretty=False)
         if name == "deepseek":  # merges as older files spell them
             value = json.loads(text)
@@ -145,6 +218,7 @@ def main():
             tokenizer = Tokenizer.from_str(text)
         (OUT / f"{name}.json").write_text(text + "\n", encoding="utf-8")
         golden["ids"][name] = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
+        golden["decoded"][name] = decoded(tokenizer, golden["ids"][name])
     # Files as they are, without translated line ends.
     plain = [path.read_bytes().decode() for path in sorted((ROOT.parent.parent / "data/sample").iterdir())]
     tokenizer = trained(plain, 800, add_bos=True)

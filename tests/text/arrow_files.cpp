@@ -4,6 +4,7 @@
 #include <arrow/io/memory.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/util/compression.h>
+#include <lzma.h>
 #include <parquet/arrow/writer.h>
 
 #include <map>
@@ -37,6 +38,17 @@ std::shared_ptr<arrow::Array> build(Builder& builder, const Rows& rows) {
 }  // namespace
 
 std::string compressed(std::string_view bytes, Compression compression) {
+  if (compression == Compression::kXz) {
+    std::string packed(lzma_stream_buffer_bound(bytes.size()), '\0');
+    size_t size = 0;
+    const lzma_ret result =
+        lzma_easy_buffer_encode(LZMA_PRESET_DEFAULT, LZMA_CHECK_CRC32, nullptr,
+                                reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(),
+                                reinterpret_cast<uint8_t*>(packed.data()), &size, packed.size());
+    if (result != LZMA_OK) throw std::runtime_error("lzma_easy_buffer_encode");
+    packed.resize(size);
+    return packed;
+  }
   const std::map<Compression, arrow::Compression::type> types = {
       {Compression::kGzip, arrow::Compression::GZIP},
       {Compression::kZstd, arrow::Compression::ZSTD},

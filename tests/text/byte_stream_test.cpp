@@ -1,6 +1,7 @@
 #include "text/byte_stream.h"
 
 #include <gtest/gtest.h>
+#include <lzma.h>
 
 #include "base/text.h"
 #include "prepare/folder.h"
@@ -10,14 +11,15 @@
 namespace lmtrain {
 namespace {
 
-const Compression kCompressions[] = {Compression::kGzip, Compression::kZstd, Compression::kBzip2};
-const char* const kExtensions[] = {".gz", ".zst", ".bz2"};
+const Compression kCompressions[] = {Compression::kGzip, Compression::kZstd, Compression::kBzip2,
+                                     Compression::kXz};
+const char* const kExtensions[] = {".gz", ".zst", ".bz2", ".xz"};
 
 TEST(CompressedFiles, AnyNumberOfMembersReadsLikeTheWhole) {
   const Folder folder;
   std::string text;
   for (int i = 0; i < 40000; ++i) text += str("line ", i * i, '\n');
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 4; ++i) {
     const auto pack = [&](std::string_view bytes) {
       return testing::compressed(bytes, kCompressions[i]);
     };
@@ -36,7 +38,7 @@ TEST(CompressedFiles, CutOrChangedAnywhereIsAnError) {
   const Folder folder;
   std::string text;
   for (int i = 0; i < 40; ++i) text += str("{\"text\": \"line ", i * i * i, "\"}\n");
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 4; ++i) {
     const std::string whole = testing::compressed(text, kCompressions[i]);
     const std::string name = str("a.jsonl", kExtensions[i]);
     for (size_t size = 0; size < whole.size(); ++size) {
@@ -68,6 +70,21 @@ TEST(CompressedFiles, AZstdWindowThatIsTooLargeIsSaid) {
   const std::string message = problem(folder.write("a.txt.zst", frame));
   expect_contains(message, "a window of more than 128 MiB");
   expect_contains(message, "zstd -d --long=31");
+}
+
+// "xz --lzma2=dict=1GiB": magic, flags of CRC32, and a block header that asks for 1 GiB.
+TEST(CompressedFiles, AnXzDictionaryThatIsTooLargeIsSaid) {
+  const Folder folder;
+  std::string header("\x02\x00\x21\x01\x24\x00\x00\x00", 8);
+  const uint32_t sum = lzma_crc32(reinterpret_cast<const uint8_t*>(header.data()), 8, 0);
+  for (int i = 0; i < 4; ++i) header += static_cast<char>(sum >> (8 * i));
+  const std::string magic(
+      "\xFD"
+      "7zXZ\0\0\x01\x69\x22\xDE\x36",
+      12);
+  const std::string message = problem(folder.write("a.txt.xz", magic + header + "\x01"));
+  expect_contains(message, "needs more than 256 MiB");
+  expect_contains(message, "xz -dc FILE");
 }
 
 TEST(CompressedFiles, FilesOfAnotherKindAreRefused) {
@@ -104,6 +121,9 @@ TEST(CompressedFiles, ZerosBehindAGzipMemberArePassedOver) {
     expect_contains(problem(folder.write("a.txt.gz", member + padding + member)), "zeros follow");
   }
   expect_contains(problem(folder.write("a.txt.gz", std::string(512, '\0'))), "damaged");
+  const std::string stream = testing::compressed("some text\n", Compression::kXz);
+  EXPECT_EQ(read(folder.write("a.txt.xz", stream + std::string(8, '\0'))).texts,
+            Texts({"some text\n"}));
   const std::string frame = testing::compressed("some text\n", Compression::kZstd);
   expect_contains(problem(folder.write("a.txt.zst", frame + std::string(8, '\0'))), "damaged");
 }

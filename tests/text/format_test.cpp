@@ -21,6 +21,7 @@ TEST(FormatByName, ByExtension) {
   EXPECT_EQ(format_by_name("a.jsonl.gz", DataFormat::kAuto), "jsonl");
   EXPECT_EQ(format_by_name("a.jsonl.zst", DataFormat::kAuto), "jsonl");
   EXPECT_EQ(format_by_name("a.ndjson.bz2", DataFormat::kAuto), "jsonl");
+  EXPECT_EQ(format_by_name("a.jsonl.xz", DataFormat::kAuto), "jsonl");
   EXPECT_EQ(format_by_name("a.txt.zstd", DataFormat::kAuto), "");
   EXPECT_EQ(format_by_name("a.gz", DataFormat::kAuto), "");
   EXPECT_EQ(format_by_name("a.jsonl", DataFormat::kText), "text");
@@ -33,7 +34,7 @@ TEST(FormatByName, WhatIsNotReadIsRefusedWithAdvice) {
   const auto message = [](const char* path, DataFormat format) {
     return error_of(ErrorKind::kConfig, [&] { format_by_name(path, format); });
   };
-  for (const char* path : {"a.xz", "a.jsonl.lz4", "a.zip"}) {
+  for (const char* path : {"a.lzma", "a.jsonl.lz4", "a.zip"}) {
     expect_contains(message(path, DataFormat::kAuto), path);
     expect_contains(message(path, DataFormat::kText), ".zst");
   }

@@ -33,7 +33,7 @@ json added(int id, const std::string& content, const json& options = json::objec
 // Twice, since words come out of the cache the second time.
 TEST(ByteLevelTokenizer, GivesTheIdsOfTheLibrary) {
   const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
-  ASSERT_EQ(golden.at("ids").size(), 11U);
+  ASSERT_EQ(golden.at("ids").size(), 19U);
   for (const auto& [name, ids] : golden.at("ids").items()) {
     const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
     for (int pass = 0; pass < 2; ++pass) {
@@ -43,6 +43,54 @@ TEST(ByteLevelTokenizer, GivesTheIdsOfTheLibrary) {
       }
     }
   }
+}
+
+TEST(ByteLevelTokenizer, DecodesAsTheLibrary) {
+  const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
+  ASSERT_EQ(golden.at("decoded").size(), 18U);
+  for (const auto& [name, cases] : golden.at("decoded").items()) {
+    const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
+    ASSERT_GE(cases.size(), 40U);
+    for (const json& one : cases)
+      EXPECT_EQ(tokenizer.decode(one[0].get<Ids>()), one[1].get<std::string>()) << name << one[0];
+  }
+}
+
+// Of tokens whose characters are spelled in bytes where they have no token.
+TEST(ByteLevelTokenizer, SpacesAndBytesOfCharacterModelsCount) {
+  const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
+  const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json("gemma"));
+  const std::vector<uint32_t> sizes = tokenizer.piece_bytes();
+  EXPECT_TRUE(tokenizer.space_in_bytes().empty());
+  for (const json& hex : golden.at("texts")) {
+    const std::string text = from_hex(hex);
+    // The mark for a space is read as one, and special tokens stand for no text.
+    if (text.find("\u2581") != std::string::npos || text.find('<') != std::string::npos) continue;
+    const Ids ids = tokenizer.encode(text);
+    EXPECT_EQ(tokenizer.decode(ids), text);
+    size_t size = 0;
+    for (const int32_t id : ids) size += sizes[static_cast<size_t>(id)];
+    EXPECT_EQ(size, text.size()) << text;
+  }
+}
+
+// Where a text can be cut and where it cannot, it has the same ids.
+TEST(ByteLevelTokenizer, ACharacterModelMayMergeBytesAndUnk) {
+  json value = small_tokenizer_json();
+  value["pre_tokenizer"] = nullptr;
+  value["decoder"] = {{"type", "ByteFallback"}};
+  value["model"] = {{"type", "BPE"},
+                    {"unk_token", "?"},
+                    {"byte_fallback", true},
+                    {"merges", json::array({"<0xC3> <0xA9>", "? a"})}};
+  const char* const tokens[] = {"a", "<0xC3>", "<0xA9>", "<0xC3><0xA9>", "?", "?a"};
+  for (size_t id = 0; id < std::size(tokens); ++id) value["model"]["vocab"][tokens[id]] = id;
+  // Unknown characters wait for the next known one, behind bytes too.
+  EXPECT_EQ(tokenizer_of(value).encode("a\u00e9a\u20aca"), (Ids{0, 3, 0, 5}));
+  EXPECT_EQ(tokenizer_of(value).encode("\u20ac\u00e9\u20aca"), (Ids{3, 4, 5}));
+  value["model"]["fuse_unk"] = true;
+  EXPECT_EQ(tokenizer_of(value).encode("\u20ac\u00e9\u20aca"), (Ids{3, 5}));
+  EXPECT_EQ(tokenizer_of(value).encode("a"), Ids{0});
 }
 
 TEST(ByteLevelTokenizer, DecodesToTheText) {
@@ -140,7 +188,8 @@ TEST(ByteLevelTokenizer, ThreadsShareIt) {
 
 // Runs of one kind are linear in every rule.
 TEST(ByteLevelTokenizer, LongRunsAreNoTrouble) {
-  for (const char* name : {"gpt2", "llama3", "qwen2", "o200k", "deepseek"}) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "o200k", "deepseek", "bloom", "falcon",
+                           "llama2", "mistral", "gemma", "lowercase"}) {
     const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
     for (const char* part : {" ", "a", "1", "\n", " \n", "'", "\u4e00", "\u0301", "!"}) {
       std::string text;

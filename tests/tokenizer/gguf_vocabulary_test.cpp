@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/support.h"
 #include "formats/gguf_reader.h"
+#include "prepare/folder.h"
+#include "tokenizer/bpe_encoder.h"
 #include "tokenizer/model_proto.h"
 #include "tokenizer/tokenizer_json_files.h"
 
@@ -154,6 +158,115 @@ TEST(GgufVocabulary, ASentencepieceModelHasPiecesScoresAndTypes) {
   EXPECT_TRUE(vocabulary.differences.empty());
   const Tokenizer bare(bpe_model(pieces, /*byte_fallback=*/false, 1.0), "t.model");
   EXPECT_EQ(gguf_vocabulary(bare, 7, "t.model").differences.size(), 1U);
+}
+
+// As transformers converts a sentencepiece model: every way to join two pieces to a third, by its
+// score.
+json json_of_pieces(const SentencePieceModel& model) {
+  json vocab;
+  json merges = json::array();
+  for (size_t id = 0; id < model.pieces.size(); ++id) vocab[model.pieces[id].text] = id;
+  std::vector<const ModelPiece*> by_score;
+  for (const ModelPiece& piece : model.pieces) {
+    if (piece.type == PieceType::kNormal) by_score.push_back(&piece);
+  }
+  std::stable_sort(by_score.begin(), by_score.end(),
+                   [](const auto* a, const auto* b) { return a->score > b->score; });
+  for (const ModelPiece* piece : by_score) {
+    for (size_t middle = 1; middle < piece->text.size(); ++middle) {
+      const std::string left = piece->text.substr(0, middle);
+      const std::string right = piece->text.substr(middle);
+      if (vocab.contains(left) && vocab.contains(right)) merges.push_back({left, right});
+    }
+  }
+  json added = json::array();
+  for (const size_t id : {0, 1, 2})
+    added.push_back({{"id", id}, {"content", model.pieces[id].text}, {"special", true}});
+  const json mark = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}};
+  return {{"added_tokens", added},
+          {"normalizer", mark},
+          {"pre_tokenizer", nullptr},
+          {"decoder", {{"type", "ByteFallback"}}},
+          {"model",
+           {{"type", "BPE"},
+            {"unk_token", "<unk>"},
+            {"fuse_unk", true},
+            {"byte_fallback", true},
+            {"vocab", vocab},
+            {"merges", merges}}}};
+}
+
+std::vector<int32_t> ids_of_llama_cpp(const GgufVocabulary& vocabulary, std::string_view text) {
+  SentencePieceModel model;
+  model.type = ModelType::kBpe;
+  model.byte_fallback = true;
+  model.adds_prefix = vocabulary.adds_space_prefix.value();
+  model.removes_spaces = false;
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    model.pieces.push_back({vocabulary.tokens[id], vocabulary.scores[id],
+                            static_cast<PieceType>(vocabulary.types[id])});
+  }
+  std::vector<int32_t> ids;
+  BpeEncoder::Scratch scratch;
+  BpeEncoder(model).encode(text, scratch, ids);
+  return ids;
+}
+
+constexpr const char* kLlamaEos = R"({"eos_token": "</s>"})";
+
+// llama.cpp joins the neighbours of the highest score, as sentencepiece does.
+TEST(GgufVocabulary, AJsonThatWasSentencepieceIsOneAgain) {
+  const SentencePieceModel model = read_model(read_file(kTokenizerModel));
+  const json value = json_of_pieces(model);
+  const Tokenizer tokenizer = with_specials(value.dump(), kLlamaEos);
+  const auto size = static_cast<int64_t>(model.pieces.size());
+  const GgufVocabulary vocabulary = gguf_vocabulary(tokenizer, size, "t.json");
+  EXPECT_EQ(vocabulary.model, "llama");
+  EXPECT_EQ(vocabulary.adds_space_prefix, false);
+  EXPECT_TRUE(vocabulary.differences.empty());
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    EXPECT_EQ(vocabulary.tokens[id], model.pieces[id].text);
+    EXPECT_EQ(vocabulary.types[id], static_cast<int32_t>(model.pieces[id].type));
+  }
+  std::string text = read_file(std::filesystem::path(LMTRAIN_SOURCE_DIR) / "docs/optimizers.md");
+  text += "=======     \n\n\n -----\xF0\x9F\x98\x80 \xE4\xBD\xA0";
+  EXPECT_EQ(ids_of_llama_cpp(vocabulary, text), tokenizer.encode(text));
+  EXPECT_EQ(Tokenizer(read_file(kTokenizerModel), "t.model").encode(text), tokenizer.encode(text));
+}
+
+TEST(GgufVocabulary, AJsonThatLlamaCppWouldReadOtherwiseIsRefused) {
+  const json whole = json_of_pieces(read_model(read_file(kTokenizerModel)));
+  const auto problem = [&](const char* pointer, const json& value) {
+    json changed = whole;
+    changed[json::json_pointer(pointer)] = value;
+    return error_of(ErrorKind::kData, [&] {
+      gguf_vocabulary(with_specials(changed.dump(), kLlamaEos), 1 << 20, "t.json");
+    });
+  };
+  const auto expect = [](const std::string& message, std::string_view part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_NE(message.find("--format hf"), std::string::npos) << message;
+  };
+  expect(problem("/normalizer", {{"type", "NFKC"}}), "changes text before it encodes");
+  expect(problem("/normalizer", nullptr), "marks spaces in a way");
+  expect(problem("/model/ignore_merges", true), "ignore_merges");
+  expect(problem("/pre_tokenizer", {{"type", "Digits"}}), "no name for the rule");
+  json merges = whole["model"]["merges"];
+  merges.erase(merges.size() - 1);
+  expect(problem("/model/merges", merges), "it does not join");
+  json moved = whole["model"]["merges"];
+  moved.push_back(moved.front());
+  expect(problem("/model/merges", moved), "do not stand together");
+  json spaced = whole;
+  spaced["normalizer"] = nullptr;
+  spaced["pre_tokenizer"] = {{"type", "Metaspace"},
+                             {"replacement", kSpaceMark},
+                             {"prepend_scheme", "first"},
+                             {"split", false}};
+  const GgufVocabulary vocabulary =
+      gguf_vocabulary(with_specials(spaced.dump(), kLlamaEos), 1 << 20, "t.json");
+  EXPECT_EQ(vocabulary.adds_space_prefix, true);
+  EXPECT_EQ(vocabulary.differences.size(), 1U);
 }
 
 TEST(GgufVocabulary, AUnigramModelIsRefused) {

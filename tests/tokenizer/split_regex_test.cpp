@@ -62,10 +62,23 @@ TEST(SplitRegex, ReadsOniguruma) {
   EXPECT_EQ(matches("a++b", "aab"), Found{"aab"});
 }
 
+// The inner class is written out; a hyphen at its edge is no range.
+TEST(SplitRegex, AClassInAClassIsTheUnionOfBoth) {
+  EXPECT_EQ(pcre2_pattern("[^(x|[.,!])]+", "x"), "[^(x|.,!)]+");
+  EXPECT_EQ(pcre2_pattern("[a[-b][c-]d]", "x"), "[a\\-bc\\-d]");
+  const SplitRegex regex("[^([a-c][+-])]+", "x");
+  SplitRegex::Matcher matcher;
+  SplitRegex::Match match{};
+  ASSERT_TRUE(regex.find("a,-", 0, matcher, match));  // the comma lies between + and -
+  EXPECT_EQ(match.begin, 1U);
+  EXPECT_EQ(match.end, 2U);
+}
+
 TEST(SplitRegex, NamesWhatItRefuses) {
-  for (const char* part : {"\\w",     "\\b",   "\\h",     "\\K",  "\\R",      "\\1", "\\p{Han}",
-                           "\\p{Mn}", "\\xff", "\\ud800", "(?m)", "(?<n>",    "(*F", "a{,2}",
-                           "a{1,2}+", "[[a]]", "[a&&b]",  "[]a]", "[\\P{L}]", "a\\"}) {
+  for (const char* part :
+       {"\\w",     "\\b",     "\\h",         "\\K",    "\\R",  "\\1",      "\\p{Han}", "\\p{Mn}",
+        "\\xff",   "\\ud800", "(?m)",        "(?<n>",  "(*F",  "a{,2}",    "a{1,2}+",  "[[^a]]",
+        "[a-[b]]", "[[a]-c]", "[[:alpha:]]", "[a&&b]", "[]a]", "[\\P{L}]", "a\\"}) {
     const std::string message = refusal(str("c|", part));
     expect_contains(message, "x.json: /p: ");
     expect_contains(message, "is not supported: ");

@@ -14,12 +14,13 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 // The tokenizers of the reference: sentencepiece, with and without pieces for all bytes, and
-// byte-level BPE.
+// byte-level BPE, and BPE whose runs of bytes are read as a whole.
 std::vector<Tokenizer> tokenizers() {
   std::vector<Tokenizer> all;
   all.push_back(Tokenizer::load(kTokenizerModel));
   all.push_back(Tokenizer(reference_tokenizer_json("gpt2"), "gpt2.json"));
   all.push_back(Tokenizer(reference_tokenizer_json("llama3"), "llama3.json"));
+  all.push_back(Tokenizer(reference_tokenizer_json("llama2"), "llama2.json"));
   return all;
 }
 

@@ -54,7 +54,7 @@ std::vector<ErrorCase> data_cases() {
                   {"types.jsonl:1", "number", "string"}),
       corpus_case("LineNoObject", 3, "list.jsonl", "[1]\n", {"list.jsonl:1", "object"}),
       corpus_case("Archive", 3, "text.txt.gz", "x", {"text.txt.gz", "cut short", "byte 1"}),
-      corpus_case("UnreadArchive", 2, "text.txt.xz", "x", {"text.txt.xz", ".xz"}),
+      corpus_case("UnreadArchive", 2, "text.txt.lz4", "x", {"text.txt.lz4", ".lz4"}),
       corpus_case("Table", 3, "text.parquet", "PAR1", {"text.parquet", "damaged"}),
       config_case("MissingTokenizer", 2, {{"tokenizer", {{"model", "no-such.model"}}}},
                   {"/tokenizer/model", "no-such.model", "null"}),

@@ -1,0 +1,79 @@
+// Encodes text by the BPE of a tokenizer.json that is not byte-level, as Llama 2's, Mistral's and
+// Gemma's: the symbols are characters, and a character without a token is spelled in tokens of its
+// bytes, "<0xE2>", or is <unk>. The model "BPE" of Hugging Face's `tokenizers` gives the same ids.
+//
+// A word may be a whole document. It is cut between two characters that no merge ever gives next to
+// each other: the parts, encoded one by one, give the ids of the whole.
+//
+// An encoder is immutable, so threads may share it. Each thread needs its own Scratch; WordCache
+// and the longest part bound the memory of a Scratch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/bpe_merge.h"
+#include "tokenizer/byte_bpe.h"
+#include "tokenizer/flat_map.h"
+#include "tokenizer/word_cache.h"
+
+namespace lmtrain {
+
+class CharacterBpe {
+ public:
+  // `model.tokens` are texts, as the file spells them.
+  explicit CharacterBpe(const ByteBpeModel& model);
+
+  class Scratch {
+   private:
+    friend class CharacterBpe;
+    WordCache cache_;
+    BpeMerge merge_;
+    std::vector<int32_t> ids_;
+  };
+  // Appends the ids of a word, which is valid UTF-8 and not empty, to `ids`. Throws Error(kData)
+  // for a word that has about 4 GiB without a place to cut it.
+  void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
+
+  // Returns the join of two neighbours, for BpeMerge.
+  BpeJoin join(int32_t left, int32_t right) const {
+    const uint64_t found = pairs_.find(key(left, right));
+    if (found == FlatMap::kNone) return {};
+    return {static_cast<uint32_t>(found >> 32), static_cast<int32_t>(found & UINT32_MAX)};
+  }
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+
+  static uint64_t key(int32_t left, int32_t right) {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+  void add_neighbours(std::string_view token);
+  int32_t id_of(char32_t character) const;
+  bool may_cut(char32_t before, char32_t next) const;
+  size_t part_size(std::string_view text) const;
+  void encode_part(std::string_view part, Scratch& scratch) const;
+  bool add_bytes(std::string_view character, uint32_t begin, BpeMerge& merge) const;
+
+  std::array<int32_t, 128> ascii_ids_;
+  FlatMap character_ids_;  // other characters -> id
+  std::array<std::array<uint64_t, 2>, 128> ascii_neighbours_{};
+  FlatMap neighbours_;                 // two characters, not both ASCII, of the token of a merge
+  std::array<int32_t, 256> byte_ids_;  // -1: no token
+  FlatMap pairs_;                      // two ids -> rank, id
+  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> whole_words_;
+  std::optional<int32_t> unk_id_;
+  bool fuses_unk_;
+  bool has_all_bytes_ = false;  // so that no character is unknown
+  bool cuts_ = true;            // no merge has a byte or <unk> in it
+};
+
+}  // namespace lmtrain
