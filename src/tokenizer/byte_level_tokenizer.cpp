@@ -221,7 +221,7 @@ std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
 std::vector<int32_t> ByteLevelTokenizer::space_in_bytes() const {
   // Of a file that writes a mark for a space: the tokens of its bytes, where it has no token.
   constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
-  if (impl_->bpe || impl_->ids.contains(std::string(kMark))) return {};
+  if (impl_->bpe || id_of(kMark) >= 0) return {};
   std::vector<int32_t> ids;
   for (const char byte : kMark) {
     const int32_t id = id_of(fallback_token(static_cast<unsigned char>(byte)));
