@@ -58,7 +58,9 @@ TEST(CharacterFlags, AreThoseOfUnicode16) {
   std::array<size_t, 8> counts{};
   for (char32_t c = 0; c < 0x110000; ++c) {
     for (size_t bit = 0; bit < 8; ++bit) counts[bit] += flags.of(c) >> bit & 1U;
-    if (c < 128) EXPECT_EQ(flags.of(c), CharacterFlags::of_ascii(static_cast<unsigned char>(c)));
+    if (c < 128) {
+      EXPECT_EQ(flags.of(c), CharacterFlags::of_ascii(static_cast<unsigned char>(c)));
+    }
   }
   EXPECT_EQ(counts[0], 141028U);  // L
   EXPECT_EQ(counts[1], 1911U);    // N

@@ -1,6 +1,7 @@
 #include "tokenizer/vocabulary_scanner.h"
 
 #include "prepare/folder.h"
+#include "tokenizer/tokenizer_json.h"
 #include "tokenizer/tokenizer_json_files.h"
 
 namespace lmtrain {
