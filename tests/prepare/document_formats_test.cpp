@@ -134,7 +134,7 @@ TEST_F(Formats, OddDocumentsInEveryFormatThatHoldsThem) {
   add_folder(texts);
   add_json(texts);
   add_tables(texts, arrow::utf8());
-  EXPECT_EQ(num_formats_, 9);
+  EXPECT_EQ(num_formats_, 10);
   // Parts of the one long document are held out.
   EXPECT_EQ(documents_.size(), 1U);
   EXPECT_GT(*documents_.begin(), 5000);
@@ -171,7 +171,7 @@ TEST_F(Formats, TokenizersTrainedOnASample) {
     num_formats_ = 0;
     add_json(texts);
     add_tables(texts, arrow::utf8());
-    EXPECT_EQ(num_formats_, 8);
+    EXPECT_EQ(num_formats_, 9);
   }
   EXPECT_EQ(documents_, std::set<int64_t>({1500}));
 }
