@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
@@ -218,7 +219,7 @@ TEST(GgufModel, LinearAndYarnAreKeys) {
   const GgufReader linear(linear_bytes);
   EXPECT_EQ(linear.text_of("qwen2.rope.scaling.type"), "linear");
   EXPECT_EQ(linear.number_of("qwen2.rope.scaling.factor"), 4);
-  EXPECT_FALSE(linear.keys.contains("qwen2.rope.scaling.original_context_length"));
+  EXPECT_EQ(std::ranges::count(linear.keys, "qwen2.rope.scaling.original_context_length"), 0);
   EXPECT_TRUE(gguf_rope_factors(model).empty());
   model.rope_scaling->rope_type = RopeType::kYarn;
   const std::string yarn_bytes = keys_of(model);
