@@ -135,8 +135,7 @@ void choose_max_length(Config& config, double tokens, Chooser& chooser) {
 // measured; the law gives 0.25M at 10B, half of what models of 124M are trained with (Brown et al.
 // 2020).
 int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
-  const auto wanted =
-      std::bit_floor(static_cast<uint64_t>(wanted_batch(tokens)));
+  const auto wanted = std::bit_floor(static_cast<uint64_t>(wanted_batch(tokens)));
   int64_t unit = config.sequence.max_length * std::max<int64_t>(1, facts.num_processes);
   if (config.batch.micro_tokens && config.origins.given("batch.micro_tokens"))
     unit = std::max(unit, *config.batch.micro_tokens);
