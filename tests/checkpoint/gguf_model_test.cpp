@@ -177,7 +177,7 @@ TEST(GgufModel, KeysDescribeTheModel) {
       {"qwen3.attention.layer_norm_rms_epsilon", static_cast<double>(1e-5F)},
       {"qwen3.rope.freq_base", 10000}};
   for (const auto& [key, value] : numbers) EXPECT_EQ(file.number_of(key), value) << key;
-  EXPECT_EQ(file.keys.size(), numbers.size() + 4);
+  EXPECT_EQ(file.keys.size(), numbers.size() + 5);  // and general.type
 }
 
 // The file that has a model's keys and no tensors.
