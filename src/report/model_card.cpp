@@ -148,6 +148,7 @@ std::string front_matter(const CardFacts& facts, const std::vector<Figure>& held
   yaml += yaml_list("tags", {"lmtrain", name_of(facts.model.model_type)});
   yaml += yaml_list("datasets", card.datasets);
   std::vector<std::string> metrics;
+  metrics.reserve(held_out.size() + 1);
   for (const Figure& figure : held_out) metrics.emplace_back(figure.type);
   if (!tasks.empty()) metrics.emplace_back("accuracy");
   yaml += yaml_list("metrics", metrics);

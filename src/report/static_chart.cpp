@@ -251,6 +251,7 @@ std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs)
   if (!(most_x > 0)) most_x = 1;
   const Drawing drawing(chart, range_of(chart, curves, most_x), most_x);
   std::vector<const ExpectedCurve*> expected;
+  expected.reserve(runs.size());
   for (const RunRecord& run : runs)
     expected.push_back(chart.key == kExpectedKey && run.expected ? &*run.expected : nullptr);
   return str("<svg viewBox=\"0 0 ", kWidth, " ", kHeight, "\" role=\"img\" aria-label=\"",

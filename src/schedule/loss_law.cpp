@@ -97,13 +97,13 @@ double objective(const Problem& problem, const Values& values, Values* gradient,
     sum += weight * (size <= kHuber ? size * size / 2 : kHuber * (size - kHuber / 2));
     if (gradient == nullptr) continue;
     const double bend = weight * std::min(1.0, kHuber / std::max(size, 1e-300)) / problem.noise;
-    for (int j = 0; j < kCount; ++j) {
+    for (size_t j = 0; j < kCount; ++j) {
       (*gradient)[j] += bend * residual * slope[j];
-      for (int k = 0; k < kCount; ++k)
+      for (size_t k = 0; k < kCount; ++k)
         (*normal)[j][k] += bend * slope[j] * slope[k] / problem.noise;
     }
   }
-  for (int j = 0; j < kCount; ++j) {
+  for (size_t j = 0; j < kCount; ++j) {
     const double residual = (values[j] - problem.prior.mean[j]) / problem.prior.deviation[j];
     sum += residual * residual / 2;
     if (gradient == nullptr) continue;
@@ -115,20 +115,20 @@ double objective(const Problem& problem, const Values& values, Values* gradient,
 
 // Solves a positive definite system by Cholesky's method.
 Values solve(Matrix matrix, Values right) {
-  for (int j = 0; j < kCount; ++j) {
-    for (int k = 0; k < j; ++k) matrix[j][j] -= matrix[j][k] * matrix[j][k];
+  for (size_t j = 0; j < kCount; ++j) {
+    for (size_t k = 0; k < j; ++k) matrix[j][j] -= matrix[j][k] * matrix[j][k];
     matrix[j][j] = std::sqrt(std::max(matrix[j][j], 1e-300));
-    for (int i = j + 1; i < kCount; ++i) {
-      for (int k = 0; k < j; ++k) matrix[i][j] -= matrix[i][k] * matrix[j][k];
+    for (size_t i = j + 1; i < kCount; ++i) {
+      for (size_t k = 0; k < j; ++k) matrix[i][j] -= matrix[i][k] * matrix[j][k];
       matrix[i][j] /= matrix[j][j];
     }
   }
-  for (int i = 0; i < kCount; ++i) {
-    for (int k = 0; k < i; ++k) right[i] -= matrix[i][k] * right[k];
+  for (size_t i = 0; i < kCount; ++i) {
+    for (size_t k = 0; k < i; ++k) right[i] -= matrix[i][k] * right[k];
     right[i] /= matrix[i][i];
   }
-  for (int i = kCount - 1; i >= 0; --i) {
-    for (int k = i + 1; k < kCount; ++k) right[i] -= matrix[k][i] * right[k];
+  for (size_t i = kCount; i-- > 0;) {
+    for (size_t k = i + 1; k < kCount; ++k) right[i] -= matrix[k][i] * right[k];
     right[i] /= matrix[i][i];
   }
   return right;
@@ -146,10 +146,10 @@ Values minimize(const Problem& problem, Values values) {
     double gain = 0;
     while (!moved && damping < 1e9) {
       Matrix damped = normal;
-      for (int j = 0; j < kCount; ++j) damped[j][j] *= 1 + damping;
+      for (size_t j = 0; j < kCount; ++j) damped[j][j] *= 1 + damping;
       const Values step = solve(damped, gradient);
       Values next = values;
-      for (int j = 0; j < kCount; ++j) next[j] -= std::clamp(step[j], -2.0, 2.0);
+      for (size_t j = 0; j < kCount; ++j) next[j] -= std::clamp(step[j], -2.0, 2.0);
       const double value = objective(problem, next, nullptr, nullptr);
       moved = value < least;
       damping *= moved ? 0.3 : 4;
@@ -263,7 +263,8 @@ Problem replicate(const Problem& problem, int number) {
     replicate.log_losses[i] += kMoved * problem.noise * normal();
   }
   for (double& weight : replicate.weights) weight *= static_cast<double>(problem.runs.size()) / sum;
-  for (int j = 0; j < kCount; ++j) replicate.prior.mean[j] += problem.prior.deviation[j] * normal();
+  for (size_t j = 0; j < kCount; ++j)
+    replicate.prior.mean[j] += problem.prior.deviation[j] * normal();
   return replicate;
 }
 
@@ -297,6 +298,7 @@ double LossLaw::loss(const RunSize& size) const {
 LossRange LossForecast::at(const RunSize& size) const {
   const double expected = laws.front().loss(size);
   std::vector<double> losses;
+  losses.reserve(laws.size());
   for (size_t i = 1; i < laws.size(); ++i) losses.push_back(laws[i].loss(size));
   if (losses.empty()) losses.push_back(expected);
   std::sort(losses.begin(), losses.end());

@@ -148,7 +148,7 @@ class WordCache {
     old.swap(short_);
     num_short_ = 0;
     for (const ShortPair& pair : old) {
-      for (const size_t i : {1, 0}) {
+      for (const size_t i : {size_t{1}, size_t{0}}) {
         const Short& entry = pair[i];
         constexpr uint64_t kKey = ~uint64_t{0} >> 4;
         if (entry.high != 0)
