@@ -98,7 +98,7 @@ void add_model_settings(SettingTable& t, ModelConfig& c, const std::string& pref
   accept("attention_bias", {"false", "true"},
          "true of a qwen2, whose q_proj, k_proj and v_proj have biases; false of all others.");
   accept("mlp_bias", {"false"}, "Projections have no bias.");
-  accept("attention_dropout", {"0"}, "There is no dropout.");
+  accept("attention_dropout", {"0"}, "A checkpoint has none; training has model.dropout.");
   accept("use_sliding_window", {"false"}, "Attention sees the whole row.");
   accept("max_window_layers", {}, "use_sliding_window says whether there is one.");
   add("layer_types", {}, "Attention sees the whole row.")

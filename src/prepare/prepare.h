@@ -34,6 +34,10 @@ struct PreparedData {
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
   CorpusCounts train_text;  // what was read of data.train, before any document is held out
   CorpusCounts eval_text;   // the same of data.eval
+
+  // Targets of one pass: a document of n tokens has n - 1.
+  int64_t train_targets() const { return train_tokens - train_documents; }
+  int64_t eval_targets() const { return eval_tokens - eval_documents; }
 };
 
 // PrepareOptions say how often a preparation saves its state, and what it does after each time.

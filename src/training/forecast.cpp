@@ -62,7 +62,7 @@ Config config_of_rungs(const Config& asked) {
   Config config = asked;
   config.origins.chosen.clear();
   config.run_dir.reset();
-  // config.forecast.reset();
+  config.forecast.reset();
   set_tokens(config, 1);
   const ModelConfig shape;
   config.model.size.reset();
@@ -150,6 +150,7 @@ ResolvedRun target_of(const AskedRun& asked, const PreparedData& data, Json& mea
 struct LadderFile {
   std::vector<Rung> rungs;
   int64_t evaluation_tokens = 0;
+  int64_t max_length = 0;  // of a row: losses of other lengths could not be compared
   Json measured = Json::object();
 };
 
@@ -168,6 +169,7 @@ void write_ladder(const fs::path& folder, const LadderFile& ladder, const std::s
   }
   const Json json = {{"key", key},
                      {"evaluation_tokens", ladder.evaluation_tokens},
+                     {"max_length", ladder.max_length},
                      {"rungs", std::move(rungs)},
                      {"measured", ladder.measured}};
   write_file_atomic(ladder_path(folder), checked_json_text(json));
@@ -195,6 +197,7 @@ std::optional<LadderFile> read_ladder(const fs::path& folder, const std::string&
                               rung.at("flops")});
     }
     ladder.evaluation_tokens = json.at("evaluation_tokens");
+    ladder.max_length = json.at("max_length");
     ladder.measured = json.at("measured");
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::kData, str(ladder_path(folder).string(),
@@ -206,13 +209,13 @@ std::optional<LadderFile> read_ladder(const fs::path& folder, const std::string&
 
 LadderFile new_ladder(const ResolvedRun& target, const Config& rungs, const PreparedData& data,
                       double spend) {
-  const int64_t held_out = data.eval_tokens - data.eval_documents;
   const bool gives_batch = rungs.origins.given("batch.tokens") || !takes_recipe(rungs);
   LadderFile ladder;
-  ladder.evaluation_tokens = std::min(*target.config.eval.tokens, held_out);
+  ladder.evaluation_tokens = std::min(*target.config.eval.tokens, data.eval_targets());
+  ladder.max_length = target.config.sequence.max_length;
   ladder.rungs = choose_ladder({.model = target.config.model,
                                 .vocab_size = *target.config.model.vocab_size,
-                                .max_length = target.config.sequence.max_length,
+                                .max_length = ladder.max_length,
                                 .batch_tokens = gives_batch ? rungs.batch.tokens : 0,
                                 .tokens = target.size.tokens,
                                 .text_tokens = target.size.text_tokens,
@@ -248,8 +251,10 @@ int train_rungs(const LadderFile& ladder, const Config& common, const fs::path& 
     config.seed += rung.seed;
     set_tokens(config, rung.tokens);
     set_model_size(config, rung.parameters);
+    config.sequence.max_length = ladder.max_length;
     config.eval.tokens = ladder.evaluation_tokens;
     config.eval.every = {rung.eval_percent, TrainingDuration::Unit::kPercent};
+    set_given(config, "sequence.max_length");
     set_given(config, "eval.tokens");
     set_given(config, "eval.every");
     try {
@@ -408,9 +413,8 @@ class Answers {
     return token_cost_of(model);
   }
   double evaluation_part(const ResolvedRun& target) const {
-    return evaluation_share(
-        target.config, data_,
-        std::min(*target.config.eval.tokens, data_.eval_tokens - data_.eval_documents));
+    return evaluation_share(target.config, data_,
+                            std::min(*target.config.eval.tokens, data_.eval_targets()));
   }
 
   Json range_json(const LossRange& range, double (*convert)(double), double factor = 1) const {

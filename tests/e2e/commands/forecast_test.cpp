@@ -1,6 +1,7 @@
 // lmtrain forecast: the ladder, its answers, and a run that is compared with them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 
@@ -34,6 +35,32 @@ std::vector<fs::path> rungs_in(const fs::path& folder) {
 
 // The held-out losses that a run with a forecast was compared with.
 std::vector<Json> comparisons(const RunDir& run) { return run.events("forecast"); }
+
+// The recipe gives short runs shorter rows, and losses of other rows could not be compared. A
+// forecast that the config names is that of the run, and not of its rungs.
+TEST(Forecast, RungsHaveTheRowsOfTheRunAndNoForecastOfTheirOwn) {
+  const Workspace workspace;
+  Json config = Json::parse(read_text(own_config(workspace)));
+  config["sequence"].erase("max_length");
+  config["train"]["tokens"] = "420K";  // rows of 256; a rung alone would have 128
+  config["forecast"] = (workspace / "nowhere").string();
+  const fs::path to = workspace / "forecast";
+  LmtrainProcess process({"forecast", workspace.write("own.json", config.dump()), "--spend", "100%",
+                          "--to", to.string()});
+  const auto has_begun = [](const fs::path& rung) { return fs::exists(rung / "metrics.jsonl"); };
+  ASSERT_TRUE(process.wait_until([&] {
+    const std::vector<fs::path> rungs = rungs_in(to);
+    return std::ranges::count_if(rungs, has_begun) >= 2;
+  }));
+  process.send(SIGKILL);
+  process.wait();
+  for (const fs::path& rung : rungs_in(to)) {
+    if (!has_begun(rung)) continue;
+    const Json kept = Json::parse(read_text(rung / "config.json"));
+    EXPECT_EQ(kept.at("sequence").at("max_length"), 256) << rung;
+    EXPECT_TRUE(kept.at("forecast").is_null()) << rung;
+  }
+}
 
 TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   const Workspace workspace;
