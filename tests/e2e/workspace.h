@@ -80,7 +80,8 @@ class RunDir {
 };
 
 // What differs between two finished runs that should be the same to the bit: the files of the last
-// checkpoint, and every metrics line but its times. Empty when nothing does.
+// checkpoint, but for the name in the model card, and every metrics line but its times. Empty when
+// nothing does.
 std::string difference(const RunDir& actual, const RunDir& expected);
 
 // Starts `lmtrain train`, which must end with exit code 0.
