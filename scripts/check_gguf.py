@@ -17,7 +17,11 @@ import gguf
 import numpy
 import xllamacpp
 
-PROMPTS = ["The", "#include", "A checkpoint is", "for (int i = 0; i < 10; ++i) {\n", "1234567 and 89", "  two  spaces", "Zürich 東京 🙂"]
+PROMPTS = [
+    "The", "#include", "A checkpoint is", "for (int i = 0; i < 10; ++i) {\n", "1234567 and 89", "  two  spaces", "Zürich 東京 🙂",
+    "a", "// ", "std::vector<", "namespace lmtrain {", "return", "\tif (", "It's what they're told", "x = 3.14;", "UPPER lower CamelCase",
+    "what,where;why?", "https://example.org/a?b=1", "\n\n", "e\u0301 \u00e9 привет",
+]  # fmt: skip
 TYPES = {"fp32": "F32", "fp16": "F16", "bf16": "BF16", "q8_0": "Q8_0"}
 # The largest error of a number, in parts of the largest of its row.
 ERRORS = {"F32": 0, "F16": 2**-11, "BF16": 2**-8, "Q8_0": 0.5 / 127 + 2**-11}
@@ -41,25 +45,32 @@ def report(passed, what, detail=""):
     print("PASS" if passed else "FAIL", what, detail, flush=True)
 
 
+def read_safetensors(path):
+    """The tensors of a file; bf16 and fp16 as fp32."""
+    dtypes = {"F32": numpy.float32, "F16": numpy.float16, "BF16": numpy.uint16, "I64": numpy.int64}
+    tensors = {}
+    with open(path, "rb") as file:
+        data = file.read()
+    (size,) = struct.unpack("<Q", data[:8])
+    for key, entry in json.loads(data[8 : 8 + size]).items():
+        if key == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        values = numpy.frombuffer(data[8 + size + begin : 8 + size + end], dtypes[entry["dtype"]])
+        if entry["dtype"] == "BF16":
+            values = (values.astype(numpy.uint32) << 16).view(numpy.float32)
+        elif entry["dtype"] == "F16":
+            values = values.astype(numpy.float32)
+        tensors[key] = values.reshape(entry["shape"])
+    return tensors
+
+
 def tensors_of(folder):
-    """The tensors of a folder as fp32, by the names of transformers."""
+    """The tensors of a folder, by the names of transformers."""
     tensors = {}
     for name in sorted(os.listdir(folder)):
-        if not (name.startswith("model") and name.endswith(".safetensors")):
-            continue
-        with open(os.path.join(folder, name), "rb") as file:
-            data = file.read()
-        (size,) = struct.unpack("<Q", data[:8])
-        for key, entry in json.loads(data[8 : 8 + size]).items():
-            if key == "__metadata__":
-                continue
-            begin, end = entry["data_offsets"]
-            raw = data[8 + size + begin : 8 + size + end]
-            if entry["dtype"] == "BF16":
-                values = (numpy.frombuffer(raw, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
-            else:
-                values = numpy.frombuffer(raw, {"F32": numpy.float32, "F16": numpy.float16}[entry["dtype"]]).astype(numpy.float32)
-            tensors[key] = values.reshape(entry["shape"])
+        if name.startswith("model") and name.endswith(".safetensors"):
+            tensors |= read_safetensors(os.path.join(folder, name))
     return tensors
 
 
@@ -165,7 +176,7 @@ def json_lines(program, arguments, lines):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def check_texts(path, program, target, options):
+def check_texts(path, program, target, folder, options):
     server = server_of(path)
     prompts = options.prompt or PROMPTS
     theirs = [continue_prompt(server, prompt, options.tokens) for prompt in prompts]
@@ -174,17 +185,36 @@ def check_texts(path, program, target, options):
     for prompt, (text, _), answer in zip(prompts, theirs, ours, strict=True):
         is_same = text.rstrip("\ufffd") == answer["text"].rstrip("\ufffd")
         report(is_same, f"greedy text after {prompt!r}", "" if is_same else f"\n  lmtrain   {answer['text']!r}\n  llama.cpp {text!r}")
-    requests = [{"context": p, "continuation": text} for p, (text, _) in zip(prompts, theirs, strict=True)]
-    kept = [i for i, p in enumerate(prompts) if theirs[i][0] and not p.endswith((" ", "\n"))]
-    scores = json_lines(program, ["eval", target, "--precision", "fp32", "--device", "cpu", "--score"], [requests[i] for i in kept])
-    compared, largest = 0, 0.0
-    for i, score in zip(kept, scores, strict=True):
-        logprobs = theirs[i][1]
-        if score["tokens"] != len(logprobs):  # the text is encoded otherwise than it was drawn, or EOS was drawn
-            continue
-        compared += 1
-        largest = max(largest, abs(score["logprob"] - sum(logprobs)) / len(logprobs))
-    report(compared > 0 and largest < 1e-4, f"log-likelihoods of {compared} texts", f"largest difference {largest:.1e} nats a token")
+    check_logits(server, program, folder)
+
+
+def check_logits(server, program, folder):
+    """Log-probabilities of every token after random ids, by both."""
+    writer = os.path.join(os.path.dirname(os.path.abspath(program)), "write_logits")
+    if not os.path.exists(writer):
+        print("SKIP logits: no build/write_logits (scripts/build.sh release write_logits)", flush=True)
+        return
+    with tempfile.NamedTemporaryFile(suffix=".safetensors") as file:
+        subprocess.run([writer, folder, file.name], check=True, capture_output=True)
+        stored = read_safetensors(file.name)
+    ids, logits = stored["input_ids"][0], stored["logits"][0].astype(numpy.float64)
+    largest = 0.0
+    for length in sorted({1, 2, 7, len(ids) // 2, len(ids) - 1}):  # one position is left for the answer
+        answer = server.handle_completions({
+            "prompt": [int(i) for i in ids[:length]], "max_tokens": 1, "temperature": 0, "logprobs": logits.shape[1],
+            "n_probs": logits.shape[1], "cache_prompt": False,
+        })  # fmt: skip
+        if "choices" not in answer:
+            raise RuntimeError(str(answer)[:500])
+        entries = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        theirs = {entry["id"]: entry["logprob"] for entry in entries}
+        ours = logits[length - 1]
+        ours = ours - ours.max() - numpy.log(numpy.exp(ours - ours.max()).sum())
+        if len(theirs) != len(ours):
+            report(False, f"logits after {length} ids", f"llama.cpp gives {len(theirs)} of {len(ours)}")
+            return
+        largest = max(largest, max(abs(ours[i] - logprob) for i, logprob in theirs.items()))
+    report(largest < 1e-3, f"logits of {len(logits[0])} tokens after up to {len(ids) - 1} ids", f"largest difference {largest:.1e}")
 
 
 def check_target(program, target, options):
@@ -201,7 +231,7 @@ def check_target(program, target, options):
                 continue
             check_fields(path, folder, dtype)
             if dtype == "fp32":
-                check_texts(path, program, target, options)
+                check_texts(path, program, target, folder, options)
             else:
                 text, logprobs = continue_prompt(server_of(path), "The", options.tokens)
                 report(bool(logprobs), f"{dtype}: llama.cpp continues", repr(text[:40]))
@@ -220,7 +250,7 @@ def main():
     if options.file:
         check_fields(options.file, options.folder, options.dtype)
         if os.path.exists(options.lmtrain) and options.dtype == "fp32":
-            check_texts(options.file, options.lmtrain, options.folder, options)
+            check_texts(options.file, options.lmtrain, options.folder, options.folder, options)
     for target in options.targets:
         check_target(options.lmtrain, target, options)
     sys.exit(1 if failures else 0)
