@@ -22,7 +22,7 @@ FIRST_LOSS_TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2, "fp16": 5e-3, "fp8": 4e-2}
 LOSSES_TOLERANCE = {"fp32": 5e-3, "bf16": 5e-2, "fp16": 2e-2, "fp8": 1e-1}
 EVAL_TOLERANCE = 1e-4
 SOAK_STEPS, REHEARSED_SOAK_STEPS = 200, 40
-GROWTH = 0.01  # of the memory in use, over the second half of a run
+STEPS_TO_CAPTURE = 3  # of a length, until each of its shapes is a graph and has its memory
 MOST_RESERVED = 1.5  # times what tensors occupy at the peak
 
 
@@ -170,7 +170,10 @@ def compare_evaluations(context):
 
 
 class MemorySampler:
-    """What the driver says is in use on the GPU, twice a second, while a command runs: bytes since the start."""
+    """What the driver says is in use on the GPU, twice a second, while a run trains: (steps in its metrics.jsonl, bytes)."""
+
+    def __init__(self, folder):
+        self.metrics = os.path.join(folder, "metrics.jsonl")
 
     def __enter__(self):
         self.samples, self.done = [], threading.Event()
@@ -187,7 +190,27 @@ class MemorySampler:
         while not self.done.wait(0.5):
             said = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.split("\n")[0]
             if said.strip().isdigit():
-                self.samples.append(int(said) << 20)
+                self.samples.append((self.steps(), int(said) << 20))
+
+    def steps(self):
+        try:
+            with open(self.metrics, encoding="utf-8") as file:
+                return sum('"loss":' in line for line in file)
+        except FileNotFoundError:
+            return 0
+
+
+def settled_growth(lengths, samples):
+    """(step, bytes): the step after which every length that `lengths` (of each step) has was seen STEPS_TO_CAPTURE times, or as often as it comes
+    at all, and how much more memory is in use at any later time. `samples` are MemorySampler's. No growth is known without samples on both sides."""
+    seen, settled = {}, 0
+    for step, length in enumerate(lengths, start=1):
+        seen[length] = seen.get(length, 0) + 1
+        if seen[length] <= STEPS_TO_CAPTURE:
+            settled = step
+    before = [used for step, used in samples if step <= settled]
+    after = [used for step, used in samples if step > settled]
+    return settled, max(0, max(after) - max(before)) if before and after else None
 
 
 def soak_steps(context):
@@ -227,7 +250,7 @@ def soak(context, batching):
     occupied = max(length["peak_memory"] for length in json.loads(bench.stdout)["lengths"]) if bench.returncode == 0 else None
     if occupied is None:
         print(bench.stderr[-2000:], flush=True)
-    with MemorySampler() as memory:
+    with MemorySampler(folder) as memory:
         done = run([context.lmtrain, "train", path, "--run-dir", folder])
     if done.returncode != 0:
         context.report.add(batching, False, exit_code=done.returncode, reason=done.stderr.strip()[-500:])
@@ -240,9 +263,10 @@ def soak(context, batching):
     complete = len(lines) == soak_steps(context) and lengths[-1] == (8192 if context.on_gpu else 256)
     passed = complete and all(line["loss"] is not None for line in lines) and lines[-1]["loss"] < lines[0]["loss"]
     if context.on_gpu and memory.samples:
-        half, whole = max(memory.samples[: len(memory.samples) // 2 + 1]), max(memory.samples)
-        numbers |= {"in_use_bytes": whole, "grown_in_second_half": whole / half - 1, "in_use_of_tensors": occupied and whole / occupied}
-        passed = passed and whole <= half * (1 + GROWTH) and (not occupied or whole <= MOST_RESERVED * occupied)
+        whole = max(used for _, used in memory.samples)
+        settled, grown = settled_growth([line["seq_len"] for line in lines], memory.samples)
+        numbers |= {"in_use_bytes": whole, "settled_after": settled, "grown_since": grown, "in_use_of_tensors": occupied and whole / occupied}
+        passed = passed and grown == 0 and (not occupied or whole <= MOST_RESERVED * occupied)
         passed = passed and not any("compile " in line for line in warnings)
     context.report.add(batching, passed, **numbers, warnings=warnings or None)
 

@@ -57,6 +57,24 @@ class Case(unittest.TestCase):
             return json.load(file)
 
 
+class SettledGrowth(unittest.TestCase):
+    LENGTHS = [64, 64, 128, 64, 128, 128, 256, 64, 128, 64]  # 256 comes once, at step 7
+
+    def test_a_length_that_comes_late_is_no_leak(self):
+        samples = [(0, 10), (3, 20), (6, 21), (7, 30), (8, 30), (10, 30)]
+        self.assertEqual(gpu_training.settled_growth(self.LENGTHS, samples), (7, 0))
+
+    def test_memory_that_grows_after_all_lengths_is_a_leak(self):
+        samples = [(0, 10), (7, 30), (9, 31), (10, 30)]
+        self.assertEqual(gpu_training.settled_growth(self.LENGTHS, samples), (7, 1))
+
+    def test_less_memory_is_no_growth(self):
+        self.assertEqual(gpu_training.settled_growth([64] * 10, [(1, 10), (3, 12), (8, 11)]), (3, 0))
+
+    def test_without_later_samples_nothing_is_known(self):
+        self.assertEqual(gpu_training.settled_growth([64, 128], [(0, 10), (1, 10)]), (2, None))
+
+
 class Calls(Case):
     def run_items(self, items, seconds):
         context = self.context()
