@@ -1,5 +1,6 @@
 #include "device/trace.h"
 
+#include <kineto/ActivityType.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include <cstdlib>
@@ -31,6 +32,35 @@ std::string shapes_text(const profiler::KinetoEvent& event) {
     shapes.push_back(str("[", join(sizes, ","), "]"));
   }
   return str("[", join(shapes, ","), "]");
+}
+
+// The `cat` that other profilers write, and that tools select by.
+std::string category(const profiler::KinetoEvent& event) {
+  using Type = libkineto::ActivityType;
+  switch (static_cast<Type>(event.activityType())) {
+    case Type::CPU_OP:
+      return "cpu_op";
+    case Type::USER_ANNOTATION:
+      return "user_annotation";
+    case Type::GPU_USER_ANNOTATION:
+      return "gpu_user_annotation";
+    case Type::GPU_MEMCPY:
+      return "gpu_memcpy";
+    case Type::GPU_MEMSET:
+      return "gpu_memset";
+    case Type::CONCURRENT_KERNEL:
+      return "kernel";
+    case Type::CUDA_RUNTIME:
+      return "cuda_runtime";
+    case Type::CUDA_DRIVER:
+      return "cuda_driver";
+    case Type::CUDA_SYNC:
+      return "cuda_sync";
+    case Type::OVERHEAD:
+      return "overhead";
+    default:
+      return event.deviceType() == c10::DeviceType::CPU ? "cpu_op" : "kernel";
+  }
 }
 
 std::string microseconds(uint64_t nanoseconds) {
@@ -69,11 +99,12 @@ std::string record_trace(const at::Device& device, const std::function<void()>& 
   }
   for (const profiler::KinetoEvent& event : result->events()) {
     const bool on_cpu = event.deviceType() == c10::DeviceType::CPU;
-    text += str(",\n{\"ph\":\"X\",\"name\":", quoted(event.name()),
-                ",\"pid\":", on_cpu ? 0 : 1 + event.deviceIndex(), ",\"tid\":",
-                on_cpu ? static_cast<int64_t>(event.startThreadId()) : event.deviceResourceId(),
-                ",\"ts\":", microseconds(event.startNs() - result->trace_start_ns()),
-                ",\"dur\":", microseconds(event.durationNs()));
+    text +=
+        str(",\n{\"ph\":\"X\",\"cat\":\"", category(event), "\",\"name\":", quoted(event.name()),
+            ",\"pid\":", on_cpu ? 0 : 1 + event.deviceIndex(), ",\"tid\":",
+            on_cpu ? static_cast<int64_t>(event.startThreadId()) : event.deviceResourceId(),
+            ",\"ts\":", microseconds(event.startNs() - result->trace_start_ns()),
+            ",\"dur\":", microseconds(event.durationNs()));
     if (event.hasShapes()) text += str(",\"args\":{\"shapes\":", shapes_text(event), "}");
     text += "}";
   }

@@ -2,8 +2,9 @@
 // profiler sees every ATen operator, kernels on a GPU, and the scopes marked with
 // RECORD_USER_SCOPE.
 //
-// The trace has one row per thread of the program, and one per stream of a GPU. Only one trace may
-// be recorded at a time in a process.
+// The trace has one row per thread of the program, and one per stream of a GPU. Events have the
+// categories of PyTorch's own traces: cpu_op, user_annotation, kernel, gpu_memcpy, cuda_runtime, ...
+// Only one trace may be recorded at a time in a process.
 #pragma once
 
 #include <ATen/core/Tensor.h>

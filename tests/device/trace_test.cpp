@@ -37,6 +37,8 @@ TEST(Trace, HasScopesAndTheOperatorsInside) {
   EXPECT_LE(begin(phases[0]), begin(products[0]));
   EXPECT_LE(end(products[0]), end(phases[0]));
   EXPECT_EQ(phases[0].at("tid"), products[0].at("tid"));
+  EXPECT_EQ(phases[0].at("cat"), "user_annotation");
+  EXPECT_EQ(products[0].at("cat"), "cpu_op");
 }
 
 TEST(Trace, EndsWithAnExceptionAndCanBeginAgain) {
