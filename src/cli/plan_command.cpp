@@ -70,6 +70,7 @@ Json memory_json(const MemoryPlan& memory) {
           {"optimizer", memory.optimizer},
           {"activations", memory.activations},
           {"logits", memory.logits},
+          {"swiglu_value", memory.swiglu_value},
           {"micro_gradient", memory.micro_gradient},
           {"total", memory.device_total()},
           {"snapshot", memory.snapshot}};
@@ -198,6 +199,7 @@ Table memory_table(const Shown& shown) {
   add(str("state of ", name_of(shown.config.optimizer.type)), memory.optimizer);
   add(str("activations of ", shown.plan.micro_positions, " positions"), memory.activations);
   add("logits of the same", memory.logits);
+  add("SwiGLU's value of the same, kept for the backward", memory.swiglu_value);
   add("gradient of the same", memory.micro_gradient);
   add("together, about", memory.device_total());
   add("more in host memory while a checkpoint is written", memory.snapshot);

@@ -12,6 +12,7 @@
 #include "device/phase_times.h"
 #include "device/torch_headers.h"
 #include "device/trace.h"
+#include "ops/operators.h"
 #include "optim/loss_scale.h"
 #include "tokenizer/tokenizer.h"
 #include "training/engine.h"
@@ -121,8 +122,10 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   result.length = batch.length;
   result.micro_rows = batch.rows;
   result.micro_batches = micro_batches;
-  result.planned_memory =
-      plan_memory(config, precision_of(config), batch.num_targets).device_total();
+  MemoryPlan planned = plan_memory(config, precision_of(config), batch.num_targets);
+  if (keeps_swiglu_value())
+    planned.swiglu_value = swiglu_value_bytes(config, precision_of(config), batch.num_targets);
+  result.planned_memory = planned.device_total();
   reset_peak_memory(run.device());
   expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
   const int64_t warmup =

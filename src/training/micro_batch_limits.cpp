@@ -166,9 +166,8 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
                device.is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll, processes.count());
 }
 
-void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
-                                  uint64_t available, const MicroBatchLimits& fit,
-                                  int num_processes) {
+bool swiglu_value_fits(const Config& config, const std::vector<int64_t>& lengths,
+                       uint64_t available, const MicroBatchLimits& fit, int num_processes) {
   double most = 0;
   int64_t largest = 0;
   for (const int64_t length : lengths) {
@@ -179,12 +178,21 @@ void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_
         std::max(most, with_allowance(plan_of(config, length, positions / length, num_processes)) +
                            static_cast<double>(value));
   }
-  const bool fits = most <= kUsableOnGpu * static_cast<double>(available);
-  keep_swiglu_value(fits && largest > 0);
-  if (keeps_swiglu_value()) {
-    log_note(str("SwiGLU's value is kept for the backward: ", size_text(largest),
-                 " fit beside the largest micro-batch"));
+  return largest > 0 && most <= kUsableOnGpu * static_cast<double>(available);
+}
+
+void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
+                                  uint64_t available, const MicroBatchLimits& fit,
+                                  int num_processes) {
+  keep_swiglu_value(swiglu_value_fits(config, lengths, available, fit, num_processes));
+  if (!keeps_swiglu_value()) return;
+  int64_t largest = 0;
+  for (const int64_t length : lengths) {
+    const int64_t positions = micro_rows(config, fit, length) * length;
+    largest = std::max(largest, swiglu_value_bytes(config, precision_of(config), positions));
   }
+  log_note(str("SwiGLU's value is kept for the backward: ", size_text(largest),
+               " fit beside the largest micro-batch"));
 }
 
 bool keep_less() {

@@ -4,6 +4,7 @@
 
 #include "batching/test_corpus.h"
 #include "device/torch_headers.h"
+#include "ops/operators.h"
 #include "optim/make_optimizer.h"
 #include "training/tiny_model.h"
 
@@ -167,6 +168,51 @@ TEST_F(PlanTest, MemoryIsThatOfTheShapes) {
   EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).activations, 4 * 128 * (2 * 16 + 160 + 32));
   config.checkpoint.async = false;
   EXPECT_EQ(plan_memory(config, {at::kFloat}, 128).snapshot, 0);
+}
+
+// Peaks of `lmtrain bench` on an H100 in bf16 (docs/benchmarks/2026-11-27-h100.md), where SwiGLU's
+// value was kept. The plan is theirs but for what a GPU has otherwise, which is put in here.
+TEST(MemoryPlan, IsNearThePeaksOfAnH100) {
+  struct Peak {
+    ModelConfig model;
+    int64_t positions;
+    double bytes;
+  };
+  const auto llama = [](int64_t width, int64_t intermediate, int64_t layers, int64_t heads,
+                        int64_t kv_heads, int64_t vocabulary, bool tied) {
+    ModelConfig model;
+    model.hidden_size = width;
+    model.intermediate_size = intermediate;
+    model.num_hidden_layers = layers;
+    model.num_attention_heads = heads;
+    model.num_key_value_heads = kv_heads;
+    model.vocab_size = vocabulary;
+    model.tie_word_embeddings = tied;
+    return model;
+  };
+  const std::vector<Peak> peaks = {
+      {llama(256, 704, 6, 4, 4, 8192, true), 32768, 2.43e9},
+      {llama(768, 2048, 12, 12, 12, 50304, true), 65536, 26.56e9},
+      {llama(1024, 2816, 24, 16, 16, 50304, true), 32768, 36.38e9},
+      {llama(2048, 5632, 22, 32, 4, 32000, false), 16384, 42.71e9},
+  };
+  const at::Device gpu(at::kCUDA, 0);
+  const Precision bf16{at::kBFloat16};
+  for (const Peak& peak : peaks) {
+    Config config = planned_config();
+    config.model = peak.model;
+    config.batch.tokens = 131072;
+    MemoryPlan plan = plan_memory(config, bf16, peak.positions);
+    const int64_t vocabulary = *peak.model.vocab_size;
+    const Parameters parameters(ParameterLayout(peak.model, vocabulary), at::kBFloat16, at::kMeta);
+    plan.micro_gradient = micro_gradient_bytes(parameters, bf16, gpu);
+    plan.logits =
+        2 * vocabulary *
+        std::min(peak.positions, linear_cross_entropy_chunk(gpu, at::kBFloat16, vocabulary));
+    plan.swiglu_value = swiglu_value_bytes(config, bf16, peak.positions);
+    EXPECT_NEAR(static_cast<double>(plan.device_total()), peak.bytes, 0.05 * peak.bytes)
+        << parameters.layout().num_parameters() << " parameters";
+  }
 }
 
 // The largest share counts, and is what a process writes of a checkpoint.
