@@ -259,6 +259,25 @@ TEST(Export, GgufHasTheTypesOfItsDtype) {
   }
 }
 
+// PyPI's package gguf has read every field and tensor of the stored files
+// (tests/reference/gguf_files.py). A change of the bytes is shown to it first.
+TEST(Export, GgufFilesAreTheOnesThatThePackageReads) {
+  const Workspace workspace;
+  const fs::path stored = fs::path(LMTRAIN_SOURCE_DIR) / "tests/reference/gguf";
+  fs::copy(kHfModel, workspace / "llama");
+  fs::copy(stored / "qwen3", workspace / "qwen3");
+  fs::copy(stored.parent_path() / "tokenizer_json/qwen2.json", workspace / "qwen3/tokenizer.json");
+  for (const auto& [model, dtype] : std::vector<std::pair<std::string, std::string>>{
+           {"llama", "fp32"}, {"llama", "bf16"}, {"qwen3", "fp16"}, {"qwen3", "q8_0"}}) {
+    const std::string name = str(model, "-", dtype, ".gguf");
+    const ProcessResult result =
+        export_gguf(workspace / model, workspace / name, {"--dtype", dtype});
+    EXPECT_EQ(result.exit_code, 0) << result;
+    EXPECT_TRUE(read_text(workspace / name) == read_text(stored / name))
+        << name << " has other bytes; if they are meant, run tests/reference/gguf_files.py";
+  }
+}
+
 TEST(Export, GgufNeedsATokenizer) {
   const Workspace workspace;
   fs::copy(kHfModel, workspace / "model");
