@@ -17,8 +17,8 @@ from gpu_report import BENCHMARKS
 BATCH_TOKENS, MICRO_TOKENS = 131072, 32768
 STEPS, DROPPED = 12, 3
 # Seconds that a contestant takes at most: with the start of the process, and compiling.
-SECONDS = {"124m": {"prepare": 60, "compile": 120}, "350m": {"prepare": 80, "compile": 150}, "1.1b": {"prepare": 120, "compile": 180}}
-SECONDS_OF_OTHERS = {"124m": 45, "350m": 60, "1.1b": 75}
+SECONDS = {"124m": {"prepare": 30, "compile": 60}, "350m": {"prepare": 40, "compile": 75}, "1.1b": {"prepare": 60, "compile": 90}}
+SECONDS_OF_OTHERS = {"124m": 25, "350m": 30, "1.1b": 40}
 PEERS = ("compile", "trainer", "loop")
 GROWTH = 0.9  # of the FLOP/s at 1024 that are wanted at 8192
 

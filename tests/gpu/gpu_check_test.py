@@ -301,6 +301,18 @@ class Tools(Case):
             time.sleep(0.05)
         self.assertFalse(os.path.exists(f"/proc/{child}"))
 
+    def test_a_suite_in_several_processes_is_one_result(self):
+        self.script("test_gpu", """
+echo "[       OK ] Suite.Test$GTEST_SHARD_INDEX ($GTEST_TOTAL_SHARDS ms)"
+[ "$GTEST_SHARD_INDEX" != "$FAILING" ]
+""")
+        context, processes = self.context(), gpu_programs.TEST_PROCESSES
+        context.build = self.folder
+        gpu_programs.device_tests(context, "Suite")
+        with unittest.mock.patch.dict(os.environ, FAILING="2"):
+            gpu_programs.device_tests(context, "Suite")
+        self.assertEqual([(row["result"], row["ran"], row["exit_code"]) for row in context.report.rows], [("pass", processes, 0), ("fail", processes, 1)])
+
     def test_a_gpu_without_fp8_skips_its_tests(self):
         self.script("nvidia-smi", "echo 8.0")
         self.script("lmtrain", "echo '(GPU architectures compiled in: 80)'")
