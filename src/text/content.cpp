@@ -229,6 +229,26 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
   return Content{Kind::kJson, str("JSON with ", describe_keys(*first, field))};
 }
 
+// An array whose first element is a string, or an object with text in the field; or, cut, may be.
+bool is_text_array(std::string_view head, const std::string& field) {
+  head.remove_prefix(1);
+  const size_t begin = head.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return false;
+  head.remove_prefix(begin);
+  if (head.front() == '"') return true;
+  if (head.front() != '{') return false;
+  // The end of the object is where its JSON ends. Of a long one its reader will tell.
+  constexpr int kMostTries = 100;
+  size_t end = head.find('}');
+  for (int i = 0; i < kMostTries && end != std::string_view::npos; ++i) {
+    const JsonScan scan = scan_json(head.substr(0, end + 1), field);
+    if (scan.is_json) return has_text(scan);
+    if (!scan.is_beginning) return false;
+    end = head.find('}', end + 1);
+  }
+  return true;
+}
+
 // --- what is taken for token ids ----------------------------------------------------------------
 
 // Two ids may well have the bytes of a short magic. Then more of the format is looked at.
@@ -326,9 +346,13 @@ Content content_of(std::string_view head, bool is_whole, bool is_named_json,
         return *std::move(lines);
     }
     const JsonScan scan = scan_json(head, text_field);
-    if (scan.is_json || (!is_whole && scan.is_beginning)) {
-      return {Kind::kJson,
-              is_object ? "a JSON object over several lines" : "a JSON array as a whole"};
+    const bool is_json = scan.is_json || (!is_whole && scan.is_beginning);
+    // What is wrong with a later element is the reader's to say.
+    if (!is_object && (is_json || is_named_json) && is_text_array(head, text_field))
+      return {Kind::kJsonArray};
+    if (is_json) {
+      return {Kind::kJson, is_object ? "a JSON object over several lines"
+                                     : "a JSON array whose first element has no text"};
     }
   }
   if (is_named_json) return {Kind::kJson, "named .json, but neither JSON lines nor one JSON value"};
