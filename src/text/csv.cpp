@@ -193,10 +193,10 @@ class CsvReader : public DocumentReader {
   }
   void take() { last_ = buffer_[begin_++]; }
   bool fill() {
-    const bool is_first = end_ == 0 && begin_ == 0;
     begin_ = 0;
     end_ = bytes_->read(buffer_.data(), buffer_.size());
-    if (!is_first) return end_ > 0;
+    if (has_begun_) return end_ > 0;
+    has_begun_ = true;
     // A byte order mark may come in parts.
     while (end_ > 0 && end_ < kByteOrderMark.size()) {
       const size_t got = bytes_->read(buffer_.data() + end_, buffer_.size() - end_);
@@ -207,7 +207,8 @@ class CsvReader : public DocumentReader {
     if (const std::string other = foreign_text(head); !other.empty())
       throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
     if (head.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
-    return begin_ < end_ || fill();
+    if (begin_ < end_ || end_ == 0) return begin_ < end_;
+    return fill();
   }
 
   fs::path path_;
@@ -219,6 +220,7 @@ class CsvReader : public DocumentReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   char last_ = '\0';  // the byte before the next
+  bool has_begun_ = false;  // bytes were read
   bool is_header_ = false;
   bool has_header_ = false;
   std::vector<std::string> names_;

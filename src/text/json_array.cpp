@@ -175,7 +175,8 @@ class JsonArrayReader : public DocumentReader {
     if (const std::string other = foreign_text(head); !other.empty())
       throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
     if (head.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
-    return begin_ < end_;
+    if (begin_ < end_ || end_ == 0) return begin_ < end_;
+    return fill();
   }
 
   fs::path path_;

@@ -279,7 +279,7 @@ class MdsSamples {
         stream_.header(), {ErrorKind::kData, str(shown(path), ": the description of its columns"),
                            "the file is damaged, cut short or no MDS shard: get it anew"});
     const auto list = [&](const char* key) {
-      const json found = config.is_object() ? config.value(key, json()) : json();
+      json found = config.is_object() ? config.value(key, json()) : json();
       if (!found.is_array()) fail_shard(path_, str("no list \"", key, "\" in its description"));
       return found;
     };
