@@ -86,6 +86,7 @@ bool has_text(const parquet::SchemaDescriptor& schema, const std::string& name) 
 std::vector<std::string> names_of(const parquet::SchemaDescriptor& schema) {
   std::vector<std::string> names;
   const parquet::schema::GroupNode& top = *schema.group_node();
+  names.reserve(static_cast<size_t>(top.field_count()));
   for (int i = 0; i < top.field_count(); ++i) names.push_back(top.field(i)->name());
   return names;
 }
