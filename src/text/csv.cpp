@@ -19,22 +19,24 @@ namespace fs = std::filesystem;
 
 class CsvReader : public DocumentReader {
  public:
-  // Reads the line that names the columns. Of a damaged file the answer is no.
-  bool has_column() {
-    try {
-      return read_header();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kData) throw;
-      return false;
-    }
-  }
-
   CsvReader(const fs::path& path, const std::string& column, char separator, uint64_t max_document)
       : path_(path),
         column_name_(column),
         separator_(separator),
         max_document_(max_document),
         bytes_(open_bytes(path)) {}
+
+  // Reads the line that names the columns; call it instead of next(). Of a damaged one none.
+  std::vector<std::string> read_columns() {
+    is_header_ = true;
+    try {
+      read_row();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;
+      names_.clear();
+    }
+    return names_;
+  }
 
   bool next(Document& document) override {
     if (!has_header_ && !read_header()) return false;
@@ -219,7 +221,7 @@ class CsvReader : public DocumentReader {
   std::string buffer_ = std::string(kBufferBytes, '\0');
   size_t begin_ = 0;
   size_t end_ = 0;
-  char last_ = '\0';  // the byte before the next
+  char last_ = '\0';        // the byte before the next
   bool has_begun_ = false;  // bytes were read
   bool is_header_ = false;
   bool has_header_ = false;
@@ -241,9 +243,9 @@ std::unique_ptr<DocumentReader> open_csv(const fs::path& path, const std::string
   return std::make_unique<CsvReader>(path, column, separator, max_document);
 }
 
-bool has_csv_column(const fs::path& path, const std::string& column, char separator) {
+std::vector<std::string> csv_columns(const fs::path& path, char separator) {
   constexpr uint64_t kLongestName = uint64_t{1} << 16;
-  return CsvReader(path, column, separator, kLongestName).has_column();
+  return CsvReader(path, {}, separator, kLongestName).read_columns();
 }
 
 }  // namespace lmtrain

@@ -40,6 +40,18 @@ std::optional<Oddity> pointer_named_as(const SourceFile& file) {
   return Oddity{Oddity::Kind::kPointer, foreign_text(head)};
 }
 
+std::string describe_columns(const std::vector<std::string>& columns, const std::string& field) {
+  constexpr size_t kMostColumns = 12;
+  std::vector<std::string> listed;
+  for (size_t i = 0; i < std::min(kMostColumns, columns.size()); ++i)
+    listed.push_back(quote(columns[i]));
+  if (columns.size() > kMostColumns) listed.emplace_back("...");
+  const std::string nearest = nearest_word(field, columns);
+  return str("a table without a column ", quote(field), " (text_field)",
+             nearest.empty() ? "" : str(", did you mean ", quote(nearest), "?"),
+             "; its first line has: ", join(listed, ", "));
+}
+
 // Sets the file's format, or tells why not.
 std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::string& text_field) {
   try {
@@ -82,10 +94,9 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
   file.format = name_of(DataFormat::kText);
   if (file.size == 0 || (extension != ".csv" && extension != ".tsv")) return std::nullopt;
   const bool has_tabs = extension == ".tsv";
-  if (!has_csv_column(file.path, text_field, has_tabs ? '\t' : ',')) {
-    return Oddity{Oddity::Kind::kTable,
-                  str("a table whose first line names no column ", quote(text_field))};
-  }
+  const std::vector<std::string> columns = csv_columns(file.path, has_tabs ? '\t' : ',');
+  if (std::find(columns.begin(), columns.end(), text_field) == columns.end())
+    return Oddity{Oddity::Kind::kTable, describe_columns(columns, text_field)};
   file.format = name_of(has_tabs ? DataFormat::kTsv : DataFormat::kCsv);
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/byte_stream.h"
 #include "text/source_file.h"
@@ -95,9 +96,9 @@ std::unique_ptr<DocumentReader> open_arrow(const std::filesystem::path& path,
 std::unique_ptr<DocumentReader> open_csv(const std::filesystem::path& path,
                                          const std::string& column, char separator,
                                          uint64_t max_document);
-// Returns whether the first line of the table names the column exactly once. Throws the errors of
-// open_bytes() and of reading (byte_stream.h).
-bool has_csv_column(const std::filesystem::path& path, const std::string& column, char separator);
+// Returns the columns that the first line of such a table names; none where it cannot be read.
+// Throws the errors of open_bytes() and of reading (byte_stream.h).
+std::vector<std::string> csv_columns(const std::filesystem::path& path, char separator);
 // The reader of one JSON array, of objects with the text in `field` (json_line.h) or of strings.
 std::unique_ptr<DocumentReader> open_json_array(const std::filesystem::path& path,
                                                 const std::string& field, uint64_t max_document);

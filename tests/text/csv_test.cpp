@@ -71,9 +71,10 @@ TEST_F(Csv, ColumnsThatAreMissingOrThereTwice) {
   expect_contains(problem_of("id,texts\n1,a\n"), "did you mean \"texts\"?");
   expect_contains(problem_of("id;body\n1;a\n"), "the first line has: \"id;body\"");
   expect_contains(problem_of("text,text\na,b\n"), "names two columns \"text\"");
-  EXPECT_TRUE(has_csv_column(folder_.write("b.csv", "x,text\n"), "text", ','));
-  EXPECT_FALSE(has_csv_column(folder_.write("b.csv", "x,\"text\n"), "text", ','));
-  EXPECT_FALSE(has_csv_column(folder_.write("b.csv", ""), "text", ','));
+  EXPECT_EQ(csv_columns(folder_.write("b.csv", "x,\"te\nxt\"\n1,2\n"), ','),
+            Texts({"x", "te\nxt"}));
+  EXPECT_EQ(csv_columns(folder_.write("b.csv", "x,\"text\n"), ','), Texts());
+  EXPECT_EQ(csv_columns(folder_.write("b.csv", ""), ','), Texts());
 }
 
 TEST_F(Csv, AFieldWithoutEndIsRefused) {

@@ -122,7 +122,9 @@ TEST_F(DecideFormats, DataInTheFormOfTextIsRefusedByName) {
   expect_contains(refusal("array.json"), "/data/train/0: 1 file of 1");
   expect_contains(refusal("array.json"), "one object a line");
   expect_contains(refusal("pretty.json"), "over several lines");
-  expect_contains(refusal("table.csv"), "names no column \"text\"");
+  expect_contains(refusal("array.json"), "the first object has: \"body\"");
+  expect_contains(refusal("table.csv"),
+                  "without a column \"text\" (text_field); its first line has: \"body\", \"id\"");
   expect_contains(refusal("table.tsv.gz"), "table.tsv.gz");
   expect_contains(refusal("torn.json"), "neither JSON lines");
   const std::string all = refusal();
