@@ -264,10 +264,10 @@ ScannedRequest scan(const Request& request, const Copies& copies) {
         scan_token_files(request.eval, *request.tokenizer, reading, "reading evaluation tokens");
   }
   if (scanned.train.documents.empty()) {
-    throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request.train.size(),
-                                      " token file(s) hold no document",
-                                      describe_oddities(counts_of(scanned.train)),
-                                      "; check the paths"));
+    throw Error(
+        ErrorKind::kData,
+        str(kTrainPointer, ": the ", request.train.size(), " token file(s) hold no document",
+            describe_oddities(counts_of(scanned.train)), "; check the paths"));
   }
   if (request.has_eval && scanned.eval.documents.empty())
     throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");

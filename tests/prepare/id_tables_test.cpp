@@ -320,8 +320,7 @@ TEST_F(IdTables, ShardsInBothFormsAndOfFoldersBelow) {
   fs::copy(kTables / "ids/mds_zstd", folder_ / "both");
   for (const auto& entry : fs::directory_iterator(kTables / "ids/mds_zstd")) {
     if (entry.path().extension() != ".zstd") continue;
-    folder_.write("both/" + entry.path().filename().stem().native(),
-                  unpacked(entry.path()));
+    folder_.write("both/" + entry.path().filename().stem().native(), unpacked(entry.path()));
   }
   EXPECT_EQ(documents_of(prepare(folder_ / "both").train_shard), golden_);
   // One index for the folders below, which have their own.
