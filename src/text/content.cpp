@@ -232,7 +232,7 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
 // What an array of JSON is, by its first element: a string, or an object with text in the field. A
 // long element may be one; its reader will tell.
 Content json_array(std::string_view head, const std::string& field) {
-  const Content other{Kind::kJson, "a JSON array whose first element is no object or string"};
+  Content other{Kind::kJson, "a JSON array whose first element is no object or string"};
   head.remove_prefix(1);
   const size_t begin = head.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return other;
