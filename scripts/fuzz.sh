@@ -47,7 +47,7 @@ num_findings() { find "$build/findings/$1" -type f 2>/dev/null | wc -l; }
 # fuzz_one TARGET: a process for this many seconds. Its log goes to findings/TARGET.log.
 fuzz_one() {
   local target=$1 allocation=256 memory=3000 log=$build/findings/$1.log total=$build/totals/$1 time executed TIMEFORMAT='%U %S'
-  case $target in arrow | parquet | texts) allocation=2100 memory=4500 ;; esac
+  case $target in arrow | id_tables | parquet | texts) allocation=2100 memory=4500 ;; esac
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
   time=$({ time LMTRAIN_FUZZ_TARGET=$target ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0 \
     "$build/fuzz" -max_total_time="$seconds" -timeout=10 -rss_limit_mb="$memory" -malloc_limit_mb="$allocation" -max_len=8192 \

@@ -301,10 +301,10 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->check(not_empty());
   command
-      ->add_option(
-          "--format", options->format,
-          "How --data is read: auto, text, lines, jsonl, parquet or arrow (default: as the "
-          "run's text, else auto)")
+      ->add_option("--format", options->format,
+                   "How --data is read: auto, text, lines, jsonl, json, csv, tsv, parquet, arrow "
+                   "or mds (default: as the "
+                   "run's text, else auto)")
       ->type_name("FORMAT")
       ->check(format_of_text());
   command

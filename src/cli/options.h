@@ -97,11 +97,13 @@ inline CLI::Validator precision_of_weights() {
 }
 // Allows the formats of text, not token ids: `eval` encodes text with the tokenizer of the model.
 inline CLI::Validator format_of_text() {
-  return allowed("auto, text, lines, jsonl, parquet or arrow (not tokens: eval reads text)",
-                 [](const std::string& text) {
-                   const std::optional<DataFormat> format = value_named<DataFormat>(text);
-                   return format && *format != DataFormat::kTokens;
-                 });
+  return allowed(
+      "auto, text, lines, jsonl, json, csv, tsv, parquet, arrow or mds (not tokens: eval reads "
+      "text)",
+      [](const std::string& text) {
+        const std::optional<DataFormat> format = value_named<DataFormat>(text);
+        return format && *format != DataFormat::kTokens;
+      });
 }
 inline CLI::Validator not_empty() {
   return allowed("a path", [](const std::string& text) { return !text.empty(); });

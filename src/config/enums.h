@@ -44,15 +44,31 @@ constexpr auto enum_names(TokenizerType) {
 }
 
 // `data.format`.
-enum class DataFormat { kAuto, kText, kLines, kJsonl, kParquet, kArrow, kTokens };
+enum class DataFormat {
+  kAuto,
+  kText,
+  kLines,
+  kJsonl,
+  kJson,
+  kCsv,
+  kTsv,
+  kParquet,
+  kArrow,
+  kMds,
+  kTokens
+};
 constexpr auto enum_names(DataFormat) {
   using enum DataFormat;
   return std::to_array<EnumName<DataFormat>>({{kAuto, "auto"},
                                               {kText, "text"},
                                               {kLines, "lines"},
                                               {kJsonl, "jsonl"},
+                                              {kJson, "json"},
+                                              {kCsv, "csv"},
+                                              {kTsv, "tsv"},
                                               {kParquet, "parquet"},
                                               {kArrow, "arrow"},
+                                              {kMds, "mds"},
                                               {kTokens, "tokens"}});
 }
 

@@ -88,12 +88,17 @@ void add_data(SettingTable& t, DataConfig& c) {
         "are skipped.")
       .below(0, 1)
       .used_if("data.eval", {"null"});
-  t.add("data.format", &c.format,
-        "Format of the files; auto: by extension, else by what the file holds. text: a file is a "
-        "document; lines: a line is one; jsonl: text_field of each line.");
-  t.add("data.text_field", &c.text_field, "The field or column that holds the text.")
-      .used_if("data.format",
-               {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
+  t.add(
+      "data.format", &c.format,
+      "Format of the files; auto: by extension, else by what the file holds. text: a file is a "
+      "document; lines: a line is one; jsonl: text_field of each line; json: of each element of an "
+      "array, or an array of texts; csv, tsv, parquet, arrow, mds: the column text_field of each "
+      "row; tokens: ids, in token files or in the rows of tables.");
+  t.add("data.text_field", &c.text_field,
+        "The field or column that holds the text, or the token ids where it is not the default.")
+      .used_if("data.format", {DataFormat::kAuto, DataFormat::kJsonl, DataFormat::kJson,
+                               DataFormat::kCsv, DataFormat::kTsv, DataFormat::kParquet,
+                               DataFormat::kArrow, DataFormat::kMds, DataFormat::kTokens});
   t.add("data.on_bad_line", &c.on_bad_line,
         "What to do with a line of JSON lines that is broken, has half of a surrogate pair, or "
         "whose "
@@ -104,15 +109,17 @@ void add_data(SettingTable& t, DataConfig& c) {
   t.add("data.token_dtype", &c.token_dtype,
         "Type of the ids in token files that hold ids and nothing else. auto: uint32 for a "
         "vocabulary above 65536 pieces, else uint16; where the file could be either, it is an "
-        "error.")
-      .used_if("data.format", {DataFormat::kTokens});
+        "error; int64 in the bytes of an MDS shard.")
+      .used_if("data.format", {DataFormat::kAuto, DataFormat::kMds, DataFormat::kTokens});
   t.add("data.max_document", &c.max_document,
         "Bytes of text that one document may have, or one line of JSON lines; a larger one is an "
         "error that names its file. A small compressed file may hold a very large document.")
       .as(Kind::kBytes)
       .range(1, 0x1p53)
-      .used_if("data.format", {DataFormat::kAuto, DataFormat::kText, DataFormat::kLines,
-                               DataFormat::kJsonl, DataFormat::kParquet, DataFormat::kArrow});
+      .used_if("data.format",
+               {DataFormat::kAuto, DataFormat::kText, DataFormat::kLines, DataFormat::kJsonl,
+                DataFormat::kJson, DataFormat::kCsv, DataFormat::kTsv, DataFormat::kParquet,
+                DataFormat::kArrow, DataFormat::kMds, DataFormat::kTokens});
   t.add("data.cache_dir", &c.cache_dir,
         "Folder of token shards, keyed by a fingerprint of content, tokenizer and settings.")
       .as(Kind::kPath);

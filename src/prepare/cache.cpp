@@ -110,6 +110,8 @@ Json counts_as_json(const CorpusCounts& counts) {
           {"json_lines", counts.skipped.json_lines},
           {"bad_lines", counts.skipped.bad_lines},
           {"first_bad_lines", counts.skipped.first_bad_lines},
+          {"padding", counts.skipped.padding},
+          {"empty_rows", counts.skipped.empty_rows},
           {"formats", formats_as_json(counts.formats)}};
 }
 
@@ -117,9 +119,13 @@ CorpusCounts counts_from_json(const Json& json) {
   const auto number = [&](const char* key) { return integer_in<int64_t>(json.at(key)); };
   CorpusCounts counts{number("documents"), number("bytes"), number("empty_documents"),
                       number("invalid_documents"), number("nul_documents")};
-  counts.skipped = {number("blank_lines"), number("nulls"), number("json_lines"),
+  counts.skipped = {number("blank_lines"),
+                    number("nulls"),
+                    number("json_lines"),
                     number("bad_lines"),
-                    json.at("first_bad_lines").get<std::vector<std::string>>()};
+                    json.at("first_bad_lines").get<std::vector<std::string>>(),
+                    number("padding"),
+                    number("empty_rows")};
   counts.formats = formats_from_json(json.at("formats"));
   return counts;
 }

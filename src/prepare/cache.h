@@ -28,7 +28,7 @@ class Cache {
  public:
   // This version is part of the KEY of the index; it is raised whenever the fields of the entries
   // change.
-  static constexpr uint64_t kIndexVersion = 4;
+  static constexpr uint64_t kIndexVersion = 5;
 
   // Creates the folders of the cache where they are missing.
   explicit Cache(std::filesystem::path folder);

@@ -102,9 +102,21 @@ std::optional<PreparedData> find_prepared(const Cache& cache, const std::string&
   return data;
 }
 
+// Whether a file of the format may hold ids instead of text.
+bool may_be_ids(DataFormat format) {
+  return format == DataFormat::kAuto || format == DataFormat::kParquet ||
+         format == DataFormat::kArrow || format == DataFormat::kMds;
+}
+
 PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
                           const PrepareOptions& options) {
   PreparationRequest request = request_of(config);
+  if (may_be_ids(config.data.format) && are_id_tables(request.train.files, config.data)) {
+    return prepare_token_files(
+        config, cache,
+        {std::move(request.train.files),
+         request.eval ? std::move(request.eval->files) : std::vector<SourceFile>()});
+  }
   const std::string key = index_key(request);
   std::optional<PreparedData> data = find_prepared(cache, key);
   if (data) return *data;
@@ -131,7 +143,7 @@ PreparedData prepare_data(const Config& given, int num_threads, const PrepareOpt
   resolve_document_ends(config);
   const Cache cache(absolute_path(config.data.cache_dir));
   PreparedData data = config.data.format == DataFormat::kTokens
-                          ? prepare_token_files(config, cache)
+                          ? prepare_token_files(config, cache, list_token_sources(config))
                           : prepare_text(config, cache, num_threads, options);
   require_full_sets(config.data, data);
   log_summary(data);

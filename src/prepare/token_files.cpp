@@ -1,10 +1,15 @@
 #include "prepare/token_files.h"
 
+#include <algorithm>
 #include <ios>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "formats/token_file.h"
 #include "prepare/eval_sets.h"
@@ -12,8 +17,11 @@
 #include "prepare/hash_ordered_shard.h"
 #include "prepare/source_runs.h"
 #include "prepare/token_parts.h"
+#include "text/byte_stream.h"
 #include "text/content.h"
 #include "text/format.h"
+#include "text/id_rows.h"
+#include "text/sample_shard.h"
 #include "text/sources.h"
 
 namespace lmtrain {
@@ -31,7 +39,7 @@ struct Request {
   std::optional<Tokenizer> tokenizer;
   std::vector<SourceFile> train;
   std::vector<SourceFile> eval;
-  uint32_t id_bytes = 0;  // as data.token_dtype says; 0 where it says nothing
+  TokenScanOptions reading;  // without the path of the copy
   bool has_eval = false;
   double eval_fraction = 0;    // 0 when `eval` is given
   bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
@@ -47,7 +55,7 @@ void require_ids(const std::vector<SourceFile>& files, const std::vector<DataSou
                  const std::string& pointer) {
   for (const SourceFile& file : files) {
     const std::string& entry = sources[static_cast<size_t>(file.source)].path;
-    if (file.size == 0 || is_there(index_beside(file))) continue;
+    if (file.format != "tokens" || file.size == 0 || is_there(index_beside(file))) continue;
     const MappedFile mapped(file.path);
     if (mapped.bytes().starts_with(kNumpyMagic)) continue;
     const std::string other = other_than_ids(mapped.bytes());
@@ -66,30 +74,38 @@ void require_ids(const std::vector<SourceFile>& files, const std::vector<DataSou
   }
 }
 
-std::vector<SourceFile> list_token_files(const std::vector<DataSourceConfig>& sources,
-                                         const std::string& pointer, Role role) {
-  std::vector<SourceFile> files = list_source_files(sources, pointer, DataFormat::kTokens, role);
+// Leaves out what is read together with other files, and finds the container of each file.
+void take_token_files(std::vector<SourceFile>& files, const std::vector<DataSourceConfig>& sources,
+                      const std::string& pointer) {
   std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
+  IdFiles containers;
+  for (SourceFile& file : files) file.format = containers.container(file.path);
   require_ids(files, sources, pointer);
-  return files;
 }
 
-Request make_request(const Config& config) {
+Request make_request(const Config& config, TokenSources sources) {
   if (!config.tokenizer.model) {
     throw Error(
         ErrorKind::kConfig,
-        "/tokenizer/model: with data.format \"tokens\" the tokenizer that made the ids must "
-        "be given: its vocabulary, BOS and EOS are needed, and checkpoints carry it");
+        str("/tokenizer/model: ",
+            config.data.format == DataFormat::kTokens ? "with data.format \"tokens\""
+                                                      : "data.train holds token ids, and",
+            " the tokenizer that made the ids must be given: its vocabulary, BOS and EOS are "
+            "needed, and checkpoints carry it"));
   }
   Request request;
   request.tokenizer_path = given_tokenizer_path(config);
   request.tokenizer = Tokenizer::load(request.tokenizer_path);
   if (config.data.token_dtype != TokenDtype::kAuto)
-    request.id_bytes = config.data.token_dtype == TokenDtype::kUint16 ? 2 : 4;
-  request.train = list_token_files(config.data.train, kTrainPointer, Role::kTrain);
+    request.reading.id_bytes = config.data.token_dtype == TokenDtype::kUint16 ? 2 : 4;
+  request.reading.text_field = config.data.text_field;
+  request.reading.max_document = static_cast<uint64_t>(config.data.max_document);
+  request.train = std::move(sources.train);
+  take_token_files(request.train, config.data.train, kTrainPointer);
   request.has_eval = config.data.eval.has_value();
   if (request.has_eval) {
-    request.eval = list_token_files(*config.data.eval, "/data/eval", Role::kHeldOut);
+    request.eval = std::move(sources.eval);
+    take_token_files(request.eval, *config.data.eval, "/data/eval");
   } else {
     request.eval_fraction = config.data.eval_fraction;
   }
@@ -108,7 +124,12 @@ std::string index_key(const Request& request) {
   Hasher hasher;
   add_settings(hasher, request);
   hasher.add(Cache::kIndexVersion).add(request.tokenizer_path.native());
-  hasher.add(uint64_t{request.id_bytes});
+  hasher.add(uint64_t{request.reading.id_bytes});
+  // As before for files of bare ids alone, which have no columns.
+  const auto is_table = [](const SourceFile& file) { return file.format != "tokens"; };
+  if (std::any_of(request.train.begin(), request.train.end(), is_table) ||
+      std::any_of(request.eval.begin(), request.eval.end(), is_table))
+    hasher.add("tables").add(request.reading.text_field);
   const auto add_file = [&](const SourceFile& file) {
     hasher.add(file.path.native()).add(file.size).add(static_cast<uint64_t>(file.mtime_ns));
     hasher.add(static_cast<uint64_t>(file.source));
@@ -117,7 +138,8 @@ std::string index_key(const Request& request) {
     hasher.add(files->size());
     for (const SourceFile& file : *files) {
       add_file(file);
-      const fs::path index = index_beside(file);
+      const fs::path index =
+          file.format == "litdata" ? file.path.parent_path() / kShardIndexName : index_beside(file);
       if (is_there(index)) add_file(source_file(index, 1.0, 0));
     }
   }
@@ -129,6 +151,29 @@ struct Side {
   int64_t documents = 0, tokens = 0, bytes = 0;
 };
 
+// Writes a shard that holds the ids itself.
+void copy_documents(const fs::path& path, const Tokenizer& tokenizer, const ScannedTokens& scan,
+                    const std::vector<ReferencedDocument>& documents) {
+  TokenShardWriter writer(path, tokenizer.vocab_size());
+  std::map<fs::path, MappedFile> open;  // all tables are in one file
+  std::vector<int32_t> ids;
+  for (const ReferencedDocument& document : documents) {
+    throw_if_stopped();
+    const ReferencedFile& file = scan.files[document.file];
+    if (open.count(file.path) == 0) open.emplace(file.path, MappedFile(file.path));
+    const std::string_view bytes = open.at(file.path).bytes();
+    const uint64_t begin = file.begin + document.begin * file.bytes_per_token;
+    if (begin > bytes.size() || document.num_tokens > (bytes.size() - begin) / file.bytes_per_token)
+      throw Error(ErrorKind::kData, str(shown(file.path),
+                                        ": changed while it was read; run the "
+                                        "command again once it is complete"));
+    ids.resize(document.num_tokens);
+    copy_token_ids(bytes.data() + begin, file.bytes_per_token, ids);
+    writer.add_document(ids, document.raw_bytes);
+  }
+  writer.finish();
+}
+
 Side write_side(const fs::path& path, const Tokenizer& tokenizer, const ScannedTokens& scan,
                 const std::vector<ReferencedDocument>& documents) {
   Side side;
@@ -137,7 +182,11 @@ Side write_side(const fs::path& path, const Tokenizer& tokenizer, const ScannedT
     side.bytes += static_cast<int64_t>(document.raw_bytes);
   }
   side.documents = static_cast<int64_t>(documents.size());
-  write_token_reference(path, tokenizer.vocab_size(), scan.files, documents);
+  if (scan.has_copies) {
+    copy_documents(path, tokenizer, scan, documents);
+  } else {
+    write_token_reference(path, tokenizer.vocab_size(), scan.files, documents);
+  }
   return side;
 }
 
@@ -174,17 +223,51 @@ struct ScannedRequest {
   ScannedTokens eval;  // empty where there is no `data.eval`
 };
 
-ScannedRequest scan(const Request& request) {
+CorpusCounts counts_of(const ScannedTokens& scan) {
+  CorpusCounts counts;
+  counts.documents = std::ssize(scan.documents);
+  counts.empty_documents = scan.empty_documents;
+  for (const ReferencedDocument& document : scan.documents)
+    counts.bytes += static_cast<int64_t>(document.raw_bytes);
+  counts.formats = scan.formats;
+  counts.skipped = scan.skipped;
+  return counts;
+}
+
+// Removes the copies of tables at the end.
+class Copies {
+ public:
+  explicit Copies(fs::path train) : train_(std::move(train)), eval_(train_) { eval_ += ".eval"; }
+  ~Copies() {
+    std::error_code ignored;
+    fs::remove(train_, ignored);
+    fs::remove(eval_, ignored);
+  }
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+  const fs::path& train() const { return train_; }
+  const fs::path& eval() const { return eval_; }
+
+ private:
+  fs::path train_;
+  fs::path eval_;
+};
+
+ScannedRequest scan(const Request& request, const Copies& copies) {
   ScannedRequest scanned;
-  scanned.train =
-      scan_token_files(request.train, *request.tokenizer, request.id_bytes, "reading tokens");
+  TokenScanOptions reading = request.reading;
+  reading.copy = copies.train();
+  scanned.train = scan_token_files(request.train, *request.tokenizer, reading, "reading tokens");
   if (request.has_eval) {
-    scanned.eval = scan_token_files(request.eval, *request.tokenizer, request.id_bytes,
-                                    "reading evaluation tokens");
+    reading.copy = copies.eval();
+    scanned.eval =
+        scan_token_files(request.eval, *request.tokenizer, reading, "reading evaluation tokens");
   }
   if (scanned.train.documents.empty()) {
-    throw Error(ErrorKind::kData, str(kTrainPointer, ": the ", request.train.size(),
-                                      " token file(s) hold no document; check the paths"));
+    throw Error(
+        ErrorKind::kData,
+        str(kTrainPointer, ": the ", request.train.size(), " token file(s) hold no document",
+            describe_oddities(counts_of(scanned.train)), "; check the paths"));
   }
   if (request.has_eval && scanned.eval.documents.empty())
     throw Error(ErrorKind::kData, "/data/eval: the token files hold no document");
@@ -241,19 +324,25 @@ void write_shards(const fs::path& folder, const Request& request, const ScannedR
   if (request.has_eval_sets) data.eval_sources = sources_in_hash_order(sides.eval.hashes);
 }
 
-CorpusCounts counts_of(const std::vector<SourceFile>& files, const ScannedTokens& scan) {
-  CorpusCounts counts;
-  counts.documents = std::ssize(scan.documents);
-  counts.empty_documents = scan.empty_documents;
-  for (const ReferencedDocument& document : scan.documents)
-    counts.bytes += static_cast<int64_t>(document.raw_bytes);
-  counts.formats["tokens"] = {std::ssize(files), counts.documents};
-  return counts;
+// Says what lies beside the ids of tables, once.
+void note_ignored(const ScannedRequest& scanned) {
+  std::set<std::string> ignored = scanned.train.ignored_columns;
+  ignored.insert(scanned.eval.ignored_columns.begin(), scanned.eval.ignored_columns.end());
+  if (ignored.empty()) return;
+  constexpr size_t kMostNames = 12;
+  std::vector<std::string> names;
+  for (const std::string& name : ignored) {
+    if (names.size() < kMostNames) names.push_back(quote(name));
+  }
+  if (ignored.size() > kMostNames) names.emplace_back("...");
+  log_note(str("beside the ids of the tables, ignored: ", join(names, ", "),
+               "; the target of each id is the next one of its row"));
 }
 
 // Stores the files of the train shard in `files`.
-PreparedData make(const Request& request, const Cache& cache, std::vector<DocumentFile>& files) {
-  const ScannedRequest scanned = scan(request);
+PreparedData make(const Request& request, const Cache& cache, const Copies& copies,
+                  std::vector<DocumentFile>& files) {
+  const ScannedRequest scanned = scan(request, copies);
   const TokenSides sides = divide(request, scanned);
   const int64_t num_train = std::ssize(sides.train);
   files = sides.train_files.files(request.train, num_train);
@@ -263,15 +352,16 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
   data.tokenizer_model = request.tokenizer_path;
   data.sources = sides.train_files.runs(request.train, num_train);
   data.eval_in_train = overlap_of(scanned.train, scanned.eval);
-  data.train_text = counts_of(request.train, scanned.train);
+  data.train_text = counts_of(scanned.train);
   std::string line = "token files: data.train " + describe_formats(data.train_text.formats) +
                      describe_oddities(data.train_text);
   if (request.has_eval) {
-    data.eval_text = counts_of(request.eval, scanned.eval);
+    data.eval_text = counts_of(scanned.eval);
     line += "; data.eval " + describe_formats(data.eval_text.formats) +
             describe_oddities(data.eval_text);
   }
   log_note(line);
+  note_ignored(scanned);
 
   const FileLock lock = cache.lock("shards", data.fingerprint);
   write_shards(cache.shards_folder(data.fingerprint), request, scanned, sides, data);
@@ -281,15 +371,48 @@ PreparedData make(const Request& request, const Cache& cache, std::vector<Docume
 
 }  // namespace
 
-PreparedData prepare_token_files(const Config& config, const Cache& cache) {
-  const Request request = make_request(config);
+TokenSources list_token_sources(const Config& config) {
+  const DataConfig& data = config.data;
+  TokenSources sources{list_source_files(data.train, kTrainPointer, data.format, Role::kTrain), {}};
+  if (data.eval)
+    sources.eval = list_source_files(*data.eval, "/data/eval", data.format, Role::kHeldOut);
+  return sources;
+}
+
+bool are_id_tables(const std::vector<SourceFile>& files, const DataConfig& data) {
+  IdFiles containers;
+  for (const SourceFile& file : files) {
+    const fs::path name = without_compression(file.path.filename());
+    const std::string extension = name.extension().native();
+    const bool may_be_table = extension == ".parquet" || extension == ".arrow" ||
+                              extension == ".feather" || extension == ".mds" || extension == ".bin";
+    if (!may_be_table || file.size == 0) continue;
+    // A table that is compressed as a whole, or a pointer in its place, is refused elsewhere.
+    if (name != file.path.filename() && extension != ".mds") continue;
+    if (!foreign_file(file.path).empty()) continue;
+    const std::string container = containers.container(file.path);
+    if (container == "litdata") return true;
+    if (container == "tokens") continue;
+    const IdColumns columns = IdFiles::columns(file.path, container, data.text_field);
+    if (columns.ids.empty() || !columns.has_text) return !columns.ids.empty();
+    log_note(str(shown(file.path), " has text (", quote(data.text_field), ") and token ids (",
+                 quote(columns.ids),
+                 "); the text is taken, and data.format \"tokens\" takes the ids"));
+    return false;
+  }
+  return false;
+}
+
+PreparedData prepare_token_files(const Config& config, const Cache& cache, TokenSources sources) {
+  const Request request = make_request(config, std::move(sources));
   const std::string key = index_key(request);
   if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
   const FileLock lock = cache.lock("index", key);
   // Another process may have made it while this one waited.
   if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
+  const Copies copies(cache.journal_path(key).replace_extension(".ids"));
   std::vector<DocumentFile> files;
-  PreparedData data = make(request, cache, files);
+  PreparedData data = make(request, cache, copies, files);
   cache.store_index(key, files, data);
   return data;
 }

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "formats/token_file.h"
 #include "prepare/held_out.h"
+#include "text/id_rows.h"
 
 namespace lmtrain {
 namespace {
@@ -90,14 +93,98 @@ bool has_swapped_bytes(const std::vector<int32_t>& ids) {
 
 class TokenScan {
  public:
-  TokenScan(const Tokenizer& tokenizer, uint32_t id_bytes, ProgressBar& progress)
+  TokenScan(const Tokenizer& tokenizer, const TokenScanOptions& options, ProgressBar& progress)
       : tokenizer_(tokenizer),
-        id_bytes_(id_bytes),
+        options_(options),
+        id_bytes_(options.id_bytes),
         progress_(progress),
         text_bytes_(tokenizer),
         is_no_text_(ids_without_text(tokenizer)) {}
 
   void add_file(const SourceFile& source) {
+    const size_t documents_before = result_.documents.size();
+    if (source.format == "tokens") {
+      add_token_file(source);
+    } else {
+      add_table(source);
+    }
+    FormatCount& count = result_.formats[source.format];
+    ++count.files;
+    count.documents += std::ssize(result_.documents) - static_cast<int64_t>(documents_before);
+  }
+
+  ScannedTokens finish() {
+    if (copy_) {
+      flush_copy();
+      copy_->finish();
+    }
+    result_.content = content_.digest();
+    return std::move(result_);
+  }
+
+ private:
+  static constexpr uint64_t kSuspicious = 10'000'000;
+
+  // A row is a document. Its ids are copied.
+  void add_table(const SourceFile& source) {
+    path_ = source.path;
+    IdReader reader = files_.open(source.path, source.format, options_.text_field, id_bytes_,
+                                  options_.max_document);
+    if (!copy_) copy_.emplace(options_.copy);
+    const uint64_t begin = copy_->size() + pending_.size();
+    result_.files.push_back({options_.copy, 0, 0, begin, 0, sizeof(int32_t)});
+    result_.has_copies = true;
+    uint64_t counted = 0;
+    const auto count = [&](uint64_t bytes) {
+      const uint64_t to = std::clamp(bytes, counted, std::max(counted, source.size));
+      progress_.advance(to - counted);
+      counted = to;
+    };
+    try {
+      for (IdDocument row; reader.next(row);) {
+        add_row(row);
+        count(reader.bytes_read());
+      }
+    } catch (const Error& error) {
+      // A file that is still being written looks damaged.
+      if (error.kind() == ErrorKind::kData) require_unchanged(source);
+      throw;
+    }
+    count(source.size);
+    require_unchanged(source);
+    result_.skipped += reader.skipped();
+    const IdColumns& columns = reader.columns();
+    result_.ignored_columns.insert(columns.others.begin(), columns.others.end());
+    if (columns.has_labels) result_.ignored_columns.insert(kLabelsColumn);
+  }
+  void add_row(const IdDocument& row) {
+    ReferencedFile& file = result_.files.back();
+    start_document(file.num_tokens);
+    for (size_t i = 0; i < row.ids.size(); ++i) {
+      const int64_t id = row.ids[i];
+      if (id < 0 || id >= tokenizer_.vocab_size())
+        fail_row_id(row.row, row.first + static_cast<int64_t>(i), id);
+      const auto token = static_cast<int32_t>(id);
+      add_id(token);
+      pending_.append(reinterpret_cast<const char*>(&token), sizeof token);
+    }
+    file.num_tokens += row.ids.size();
+    end_document();
+    if (pending_.size() >= kCopyBytes) flush_copy();
+  }
+  void flush_copy() {
+    copy_->write(pending_);
+    pending_.clear();
+  }
+  [[noreturn]] void fail_row_id(int64_t row, int64_t position, int64_t id) const {
+    throw Error(ErrorKind::kData,
+                str(shown(path_), ": row ", row, ", position ", position, ": the id ", id,
+                    id < 0 ? " is no id" : " is outside the vocabulary",
+                    ", and tokenizer.model has ", tokenizer_.vocab_size(),
+                    " pieces; the ids were made with another tokenizer, or are none"));
+  }
+
+  void add_token_file(const SourceFile& source) {
     const MappedFile file(source.path);
     const TokenFileLayout layout = read_token_file_layout(file, tokenizer_.vocab_size(), id_bytes_);
     path_ = source.path;
@@ -117,14 +204,6 @@ class TokenScan {
       log_warning(str(shown(source.path), ": one document of ", layout.num_tokens,
                       " tokens; is it made with this tokenizer.model?"));
   }
-
-  ScannedTokens finish() {
-    result_.content = content_.digest();
-    return std::move(result_);
-  }
-
- private:
-  static constexpr uint64_t kSuspicious = 10'000'000;
 
   // Calls visit(id, index) for every id, checked.
   template <class Visit>
@@ -254,7 +333,10 @@ class TokenScan {
     if (document_.raw_bytes == 0) ++result_.empty_documents;
   }
 
+  static constexpr size_t kCopyBytes = size_t{1} << 20;
+
   const Tokenizer& tokenizer_;
+  const TokenScanOptions& options_;
   uint32_t id_bytes_;
   ProgressBar& progress_;
   TextBytes text_bytes_;
@@ -264,16 +346,19 @@ class TokenScan {
   Hasher content_;
   ReferencedDocument document_;
   ScannedTokens result_;
+  IdFiles files_;
+  std::optional<FileWriter> copy_;
+  std::string pending_;  // of the copy, not written yet
 };
 
 }  // namespace
 
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
-                               uint32_t id_bytes, const std::string& action) {
+                               const TokenScanOptions& options, const std::string& action) {
   uint64_t total = 0;
   for (const SourceFile& file : files) total += file.size;
   ProgressBar progress(action, total);
-  TokenScan scan(tokenizer, id_bytes, progress);
+  TokenScan scan(tokenizer, options, progress);
   for (const SourceFile& file : files) scan.add_file(file);
   return scan.finish();
 }

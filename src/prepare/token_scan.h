@@ -1,24 +1,41 @@
 // One pass over files of token ids finds where documents begin and end, hashes them, and counts the
-// bytes of their text. token_files.h states the rules.
+// bytes of their text. token_files.h states the rules. Rows of tables are documents (id_rows.h).
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "formats/token_reference.h"
+#include "text/format.h"
 #include "text/source_file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 
 struct ScannedTokens {
-  std::vector<ReferencedFile> files;          // in the order of the list
+  // In the order of the list. A table has been copied to TokenScanOptions::copy.
+  std::vector<ReferencedFile> files;
   std::vector<ReferencedDocument> documents;  // by file, then by token
   std::vector<uint64_t> hashes;               // hash of each document's ids
   Hash128 content;                            // hash of all documents in order
   int64_t empty_documents = 0;                // documents with no ids but control ids
+  FormatCounts formats;                       // by container (id_rows.h)
+  NoDocuments skipped;                        // nulls and padding of tables
+  std::set<std::string> ignored_columns;      // of tables
+  bool has_copies = false;                    // some of `files` were tables
+};
+
+struct TokenScanOptions {
+  uint32_t id_bytes = 0;  // `width` of read_token_file_layout(), and `id_bytes` of IdFiles::open()
+  std::string text_field;
+  uint64_t max_document = 0;
+  // The ids of tables, which are not stored one behind the other there, are copied to this file,
+  // four bytes each.
+  std::filesystem::path copy;
 };
 
 // Counts the bytes of the text of ids, id by id.
@@ -48,11 +65,11 @@ class TextBytes {
 };
 
 // Reads all files, checks every id against the tokenizer's vocabulary and finds the documents.
-// None of `files` may be an index (is_token_file_index), since it would be read as ids. `id_bytes`
-// is `width` of read_token_file_layout(). `action` names the pass in the progress line. Throws
-// Error(kData) that names file and token, or for a file that changed since it was listed;
-// Error(kIo); and StopRequested on a signal.
+// None of `files` may be an index (is_token_file_index), since it would be read as ids, and each
+// has its container as its format. `action` names the pass in the progress line. Throws
+// Error(kData) that names file and token, or row and position, or for a file that changed since it
+// was listed; Error(kIo); and StopRequested on a signal.
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
-                               uint32_t id_bytes, const std::string& action);
+                               const TokenScanOptions& options, const std::string& action);
 
 }  // namespace lmtrain

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "base/text.h"
 #include "text/arrow_file.h"
@@ -92,6 +93,15 @@ ColumnPath find_text_column(const arrow::Schema& schema, const std::string& colu
   return column_path;
 }
 
+bool has_text_column(const arrow::Schema& schema, const std::string& column) {
+  try {
+    find_text_column(schema, column, {});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 TextColumn::TextColumn(std::shared_ptr<arrow::Array> array) : array_(std::move(array)) {
   if (array_->type_id() == arrow::Type::DICTIONARY) {
     const auto& dictionary = static_cast<const arrow::DictionaryArray&>(*array_);
@@ -136,6 +146,85 @@ std::optional<std::string_view> TextColumn::value(int64_t row) const {
     }
     default:
       throw std::runtime_error(str("type ", array_->type()->ToString(), " is no text"));
+  }
+}
+
+bool IdColumn::is_ids(const arrow::DataType& type) {
+  const bool is_list = type.id() == arrow::Type::LIST || type.id() == arrow::Type::LARGE_LIST ||
+                       type.id() == arrow::Type::FIXED_SIZE_LIST;
+  if (!is_list) return false;
+  const arrow::Type::type value = type.field(0)->type()->id();
+  return arrow::is_integer(value) || value == arrow::Type::BOOL;
+}
+
+IdColumn::IdColumn(std::shared_ptr<arrow::Array> array) : array_(std::move(array)) {
+  require(array_->ValidateFull());
+}
+
+namespace {
+
+template <class Array>
+void append_numbers(const arrow::Array& values, int64_t begin, int64_t size,
+                    std::vector<int64_t>& out) {
+  const auto& numbers = static_cast<const Array&>(values);
+  const size_t at = out.size();
+  out.resize(at + static_cast<size_t>(size));
+  for (int64_t i = 0; i < size; ++i) {
+    const auto value = numbers.Value(begin + i);
+    // A number that is too large is no id either way.
+    out[at + static_cast<size_t>(i)] =
+        std::in_range<int64_t>(value) ? static_cast<int64_t>(value) : INT64_MAX;
+  }
+}
+
+void append_values(const arrow::Array& values, int64_t begin, int64_t size,
+                   std::vector<int64_t>& out) {
+  switch (values.type_id()) {
+    case arrow::Type::INT8:
+      return append_numbers<arrow::Int8Array>(values, begin, size, out);
+    case arrow::Type::UINT8:
+      return append_numbers<arrow::UInt8Array>(values, begin, size, out);
+    case arrow::Type::INT16:
+      return append_numbers<arrow::Int16Array>(values, begin, size, out);
+    case arrow::Type::UINT16:
+      return append_numbers<arrow::UInt16Array>(values, begin, size, out);
+    case arrow::Type::INT32:
+      return append_numbers<arrow::Int32Array>(values, begin, size, out);
+    case arrow::Type::UINT32:
+      return append_numbers<arrow::UInt32Array>(values, begin, size, out);
+    case arrow::Type::INT64:
+      return append_numbers<arrow::Int64Array>(values, begin, size, out);
+    case arrow::Type::UINT64:
+      return append_numbers<arrow::UInt64Array>(values, begin, size, out);
+    default:
+      for (int64_t i = begin; i < begin + size; ++i)
+        out.push_back(static_cast<const arrow::BooleanArray&>(values).Value(i) ? 1 : 0);
+  }
+}
+
+}  // namespace
+
+void IdColumn::read(int64_t row, IdCell& cell) const {
+  cell.clear();
+  cell.is_null = array_->IsNull(row);
+  if (cell.is_null) return;
+  const auto take = [&](const auto& list) {
+    const arrow::Array& values = *list.values();
+    const int64_t begin = list.value_offset(row);
+    const int64_t size = list.value_length(row);
+    append_values(values, begin, size, cell.values);
+    if (values.null_count() == 0) return;
+    for (int64_t i = 0; i < size && !cell.null_at; ++i) {
+      if (values.IsNull(begin + i)) cell.null_at = static_cast<size_t>(i);
+    }
+  };
+  switch (array_->type_id()) {
+    case arrow::Type::LIST:
+      return take(static_cast<const arrow::ListArray&>(*array_));
+    case arrow::Type::LARGE_LIST:
+      return take(static_cast<const arrow::LargeListArray&>(*array_));
+    default:
+      return take(static_cast<const arrow::FixedSizeListArray&>(*array_));
   }
 }
 

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/id_rows.h"
+
 namespace lmtrain {
 
 // A ColumnPath leads to a column: it has the index of a field, then of a field of that struct, and
@@ -36,6 +38,9 @@ const NamedColumn& outermost_column(const std::filesystem::path& path, const std
 ColumnPath find_text_column(const arrow::Schema& schema, const std::string& column,
                             const std::filesystem::path& path);
 
+// Returns whether find_text_column() would find one.
+bool has_text_column(const arrow::Schema& schema, const std::string& column);
+
 class TextColumn {
  public:
   // `array` has a type that find_text_column() accepts. Throws std::runtime_error when its offsets
@@ -54,6 +59,20 @@ class TextColumn {
  private:
   std::shared_ptr<arrow::Array> array_;
   std::unique_ptr<TextColumn> dictionary_;
+};
+
+// A column of lists of integers or booleans: list, large list, list of fixed size.
+class IdColumn {
+ public:
+  static bool is_ids(const arrow::DataType& type);
+  // Throws std::runtime_error when its offsets contradict each other. Requires is_ids().
+  explicit IdColumn(std::shared_ptr<arrow::Array> array);
+  int64_t size() const { return array_->length(); }
+  // Stores the list of a row in [0, size()).
+  void read(int64_t row, IdCell& cell) const;
+
+ private:
+  std::shared_ptr<arrow::Array> array_;
 };
 
 }  // namespace lmtrain

@@ -1,5 +1,6 @@
-// open_arrow of readers.h: Arrow's IPC format, batch of rows by batch, both as a stream (what
-// Hugging Face's `datasets` writes) and as a file with a footer (Feather 2).
+// open_arrow of readers.h and open_arrow_ids of id_rows.h: Arrow's IPC format, batch of rows by
+// batch, both as a stream (what Hugging Face's `datasets` writes) and as a file with a footer
+// (Feather 2).
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
 
@@ -35,8 +36,8 @@ class Batches {
  public:
   virtual ~Batches() = default;
   virtual std::shared_ptr<arrow::Schema> schema() const = 0;
-  // From now on a batch holds this column alone.
-  virtual void select(int column) = 0;
+  // From now on a batch holds these columns alone, in the order of the schema.
+  virtual void select(const std::vector<int>& columns) = 0;
   virtual Batch next() = 0;  // null at the end
 };
 
@@ -49,9 +50,9 @@ class BatchesOf : public Batches {
     open(read_options(memory_));
   }
   std::shared_ptr<arrow::Schema> schema() const override { return reader_->schema(); }
-  void select(int column) override {
+  void select(const std::vector<int>& columns) override {
     arrow::ipc::IpcReadOptions options = read_options(memory_);
-    options.included_fields = {column};
+    options.included_fields = columns;
     open(options);
   }
 
@@ -109,20 +110,28 @@ class StreamBatches : public BatchesOf<arrow::ipc::RecordBatchStreamReader> {
   }
 };
 
+std::unique_ptr<Batches> open_batches(const std::shared_ptr<arrow::io::RandomAccessFile>& file,
+                                      TableMemory& memory) {
+  std::array<char, 6> begin{};
+  const int64_t got = checked(file->ReadAt(0, begin.size(), begin.data()));
+  if (got == 6 && std::memcmp(begin.data(), "ARROW1", begin.size()) == 0)
+    return std::make_unique<FileBatches>(file, memory);
+  return std::make_unique<StreamBatches>(file, memory);
+}
+
+uint64_t offset_in(const arrow::io::RandomAccessFile& file) {
+  const auto offset = file.Tell();
+  return offset.ok() ? static_cast<uint64_t>(*offset) : 0;
+}
+
 class ArrowReader : public DocumentReader {
  public:
   ArrowReader(const fs::path& path, const std::string& column, int64_t first, uint64_t max_document)
       : path_(path), first_(first), memory_(max_document), file_(open_arrow_file(path)) {
     guarded([&] {
-      std::array<char, 6> begin{};
-      const int64_t got = checked(file_->ReadAt(0, begin.size(), begin.data()));
-      if (got == 6 && std::memcmp(begin.data(), "ARROW1", begin.size()) == 0) {
-        batches_ = std::make_unique<FileBatches>(file_, memory_);
-      } else {
-        batches_ = std::make_unique<StreamBatches>(file_, memory_);
-      }
+      batches_ = open_batches(file_, memory_);
       column_ = find_text_column(*batches_->schema(), column, path);
-      batches_->select(column_[0]);
+      batches_->select({column_[0]});
     });
   }
 
@@ -131,10 +140,7 @@ class ArrowReader : public DocumentReader {
     guarded([&] { found = find_next(document); });
     return found;
   }
-  uint64_t bytes_read() const override {
-    const auto offset = file_->Tell();
-    return offset.ok() ? static_cast<uint64_t>(*offset) : 0;
-  }
+  uint64_t bytes_read() const override { return offset_in(*file_); }
 
  private:
   template <class Action>
@@ -183,11 +189,105 @@ class ArrowReader : public DocumentReader {
   int64_t row_ = 0;        // in the batch
 };
 
+IdColumns id_columns_of(const arrow::Schema& schema, const std::string& text_field) {
+  IdColumns columns;
+  const auto is_ids = [&](const std::string& name) {
+    const std::vector<int> found = schema.GetAllFieldIndices(name);
+    return found.size() == 1 && IdColumn::is_ids(*schema.field(found[0])->type());
+  };
+  for (const std::string& name : id_column_names(text_field)) {
+    if (columns.ids.empty() && is_ids(name)) columns.ids = name;
+  }
+  columns.has_mask = is_ids(kMaskColumn);
+  columns.has_labels = is_ids(kLabelsColumn);
+  columns.has_text = has_text_column(schema, text_field);
+  for (const std::string& name : schema.field_names()) {
+    const bool is_read = name == columns.ids || (columns.has_mask && name == kMaskColumn) ||
+                         (columns.has_labels && name == kLabelsColumn);
+    if (!is_read) columns.others.push_back(name);
+  }
+  return columns;
+}
+
+class ArrowIdRows : public IdRows {
+ public:
+  // Without `reads` only the columns are found.
+  ArrowIdRows(const fs::path& path, const std::string& text_field, uint64_t max_document,
+              bool reads)
+      : path_(path), memory_(max_document), file_(open_arrow_file(path)) {
+    guarded([&] {
+      batches_ = open_batches(file_, memory_);
+      const std::shared_ptr<arrow::Schema> schema = batches_->schema();
+      columns_ = id_columns_of(*schema, text_field);
+      if (!reads) return;
+      if (columns_.ids.empty()) fail_no_ids(path, text_field, schema->field_names());
+      std::vector<int> selected = {schema->GetFieldIndex(columns_.ids)};
+      if (columns_.has_mask) selected.push_back(schema->GetFieldIndex(kMaskColumn));
+      if (columns_.has_labels) selected.push_back(schema->GetFieldIndex(kLabelsColumn));
+      batches_->select(selected);
+    });
+  }
+
+  bool next(IdRow& row) override {
+    bool found = false;
+    guarded([&] { found = find_next(row); });
+    return found;
+  }
+  uint64_t bytes_read() const override { return offset_in(*file_); }
+
+ private:
+  template <class Action>
+  void guarded(const Action& action) const {
+    read_arrow(path_, memory_, action, [this] { return first_row_ + row_; });
+  }
+  bool find_next(IdRow& row) {
+    while (row_ == batch_rows_) {
+      first_row_ += batch_rows_;
+      row_ = batch_rows_ = 0;
+      const Batch batch = batches_->next();
+      if (batch == nullptr) return false;
+      batch_rows_ = batch->num_rows();
+      take(*batch, columns_.ids, ids_);
+      if (columns_.has_mask) take(*batch, kMaskColumn, mask_);
+      if (columns_.has_labels) take(*batch, kLabelsColumn, labels_);
+    }
+    row.number = first_row_ + row_;
+    ids_->read(row_, row.ids);
+    if (mask_) mask_->read(row_, row.mask);
+    if (labels_) labels_->read(row_, row.labels);
+    ++row_;
+    return true;
+  }
+  void take(const arrow::RecordBatch& batch, const std::string& name,
+            std::optional<IdColumn>& column) const {
+    column.emplace(batch.GetColumnByName(name));
+    if (column->size() != batch_rows_) throw std::runtime_error("a column of another length");
+  }
+
+  fs::path path_;
+  TableMemory memory_;
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  std::unique_ptr<Batches> batches_;
+  std::optional<IdColumn> ids_, mask_, labels_;  // of the batch
+  int64_t batch_rows_ = 0;
+  int64_t first_row_ = 0;  // of the batch
+  int64_t row_ = 0;        // in the batch
+};
+
 }  // namespace
 
 std::unique_ptr<DocumentReader> open_arrow(const fs::path& path, const std::string& column,
                                            int64_t first, uint64_t max_document) {
   return std::make_unique<ArrowReader>(path, column, first, max_document);
+}
+
+IdColumns find_arrow_ids(const fs::path& path, const std::string& text_field) {
+  return ArrowIdRows(path, text_field, 0, false).columns();
+}
+
+std::unique_ptr<IdRows> open_arrow_ids(const fs::path& path, const std::string& text_field,
+                                       uint64_t max_document) {
+  return std::make_unique<ArrowIdRows>(path, text_field, max_document, true);
 }
 
 }  // namespace lmtrain

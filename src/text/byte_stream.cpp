@@ -75,8 +75,11 @@ std::string foreign_file(const fs::path& path) {
 }
 
 std::unique_ptr<ByteStream> open_bytes(const fs::path& path) {
+  return open_bytes(path, compression_of(path));
+}
+
+std::unique_ptr<ByteStream> open_bytes(const fs::path& path, Compression compression) {
   auto file = std::make_unique<PlainStream>(path);
-  const Compression compression = compression_of(path);
   if (compression == Compression::kNone) return file;
   return decompress(std::move(file), compression, path);
 }

@@ -35,8 +35,10 @@ class ByteStream {
   virtual uint64_t file_offset() const = 0;
 };
 
-// Opens the file and decompresses it if its name says so. Throws like compression_of().
+// Opens the file and decompresses it if its name says so. Throws like compression_of(). The second
+// form decompresses what another file says.
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path);
+std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path, Compression compression);
 
 // Returns what the file is, by its first bytes as they lie on disk, where it is something else than
 // its name says and foreign_data() (foreign_text.h) knows it; else an empty string, also where the

@@ -229,6 +229,31 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
   return Content{Kind::kJson, str("JSON with ", describe_keys(*first, field))};
 }
 
+// What an array of JSON is, by its first element: a string, or an object with text in the field. A
+// long element may be one; its reader will tell.
+Content json_array(std::string_view head, const std::string& field) {
+  Content other{Kind::kJson, "a JSON array whose first element is no object or string"};
+  head.remove_prefix(1);
+  const size_t begin = head.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return other;
+  head.remove_prefix(begin);
+  if (head.front() == '"') return {Kind::kJsonArray};
+  if (head.front() != '{') return other;
+  // The end of the object is where its JSON ends.
+  constexpr int kMostTries = 100;
+  size_t end = head.find('}');
+  for (int i = 0; i < kMostTries && end != std::string_view::npos; ++i) {
+    const JsonScan scan = scan_json(head.substr(0, end + 1), field);
+    if (scan.is_json && !has_text(scan))
+      return {Kind::kJson, str("a JSON array with ", describe_keys(scan, field))};
+    if (scan.is_json) return {Kind::kJsonArray};
+    if (!scan.is_beginning)
+      return {Kind::kJson, "a JSON array whose first element is no JSON object"};
+    end = head.find('}', end + 1);
+  }
+  return {Kind::kJsonArray};
+}
+
 // --- what is taken for token ids ----------------------------------------------------------------
 
 // Two ids may well have the bytes of a short magic. Then more of the format is looked at.
@@ -326,10 +351,10 @@ Content content_of(std::string_view head, bool is_whole, bool is_named_json,
         return *std::move(lines);
     }
     const JsonScan scan = scan_json(head, text_field);
-    if (scan.is_json || (!is_whole && scan.is_beginning)) {
-      return {Kind::kJson,
-              is_object ? "a JSON object over several lines" : "a JSON array as a whole"};
-    }
+    const bool is_json = scan.is_json || (!is_whole && scan.is_beginning);
+    // What is wrong with a later element is the reader's to say.
+    if (!is_object && (is_json || is_named_json)) return json_array(head, text_field);
+    if (is_json) return {Kind::kJson, "a JSON object over several lines"};
   }
   if (is_named_json) return {Kind::kJson, "named .json, but neither JSON lines nor one JSON value"};
   return {};

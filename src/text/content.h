@@ -14,6 +14,7 @@ struct Content {
   enum class Kind : uint8_t {
     kText,       // prose, source code, anything that no other kind describes; an empty file
     kJsonLines,  // one JSON object per line, the first with the field that holds the text
+    kJsonArray,  // an array of such objects, or of strings
     kParquet,
     kArrow,
     kJson,     // other JSON; or a file named .json that is no JSON

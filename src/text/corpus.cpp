@@ -100,6 +100,11 @@ std::string describe_oddities(const CorpusCounts& counts) {
   if (counts.skipped.blank_lines > 0)
     text += str(", ", counts.skipped.blank_lines, " blank lines skipped");
   if (counts.skipped.nulls > 0) text += str(", ", counts.skipped.nulls, " nulls skipped");
+  if (counts.skipped.empty_rows > 0)
+    text += str(", ", counts.skipped.empty_rows, " rows without ids skipped");
+  if (counts.skipped.padding > 0)
+    text += str(", ", counts.skipped.padding,
+                " positions of padding left out (attention_mask 0, labels -100)");
   if (counts.nul_documents > 0)
     text += str(", ", counted(counts.nul_documents, "document"), " with NUL bytes");
   return text;

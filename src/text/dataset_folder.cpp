@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "formats/strict_json.h"
 #include "text/byte_stream.h"
+#include "text/sample_shard.h"
 
 namespace lmtrain {
 namespace {
@@ -135,6 +136,32 @@ class Selection {
     for (const fs::path& cache : saved.caches) leave_out_results(cache);
   }
 
+  // Of folders of shards (sample_shard.h) takes the shards that their index.json lists.
+  void take_shards() {
+    Paths indices;
+    std::copy_if(files_.begin(), files_.end(), std::back_inserter(indices),
+                 [](const fs::path& file) { return file.filename() == kShardIndexName; });
+    // The index of a folder may list the shards of the folders below it, which have their own.
+    std::stable_sort(indices.begin(), indices.end(), [](const fs::path& a, const fs::path& b) {
+      return std::distance(a.begin(), a.end()) < std::distance(b.begin(), b.end());
+    });
+    std::set<fs::path> lists_below;
+    for (const fs::path& path : indices) {
+      const std::optional<ShardIndex> index = read_shard_index(path);
+      if (!index) continue;
+      std::erase(files_, path);
+      const fs::path folder = path.parent_path();
+      const bool is_listed =
+          std::any_of(lists_below.begin(), lists_below.end(),
+                      [&](const fs::path& other) { return is_below(folder, other); });
+      if (is_listed) continue;
+      for (const ShardIndex::Shard& shard : index->shards) {
+        if (shard.file.find('/') != std::string::npos) lists_below.insert(folder);
+        take_shard(folder, shard);
+      }
+    }
+  }
+
   // Leaves out the files that describe a data set, beside its files or at the root above them;
   // where the format is that of plain text or of ids, only in a snapshot of the hub.
   void leave_out_cards(bool is_beside_tables) {
@@ -172,6 +199,21 @@ class Selection {
   Paths files() && { return std::move(files_); }
 
  private:
+  // A shard may be there compressed, as it was, or in both forms.
+  void take_shard(const fs::path& folder, const ShardIndex::Shard& shard) {
+    const auto has = [&](const std::string& file) {
+      return !file.empty() &&
+             std::find(files_.begin(), files_.end(), folder / file) != files_.end();
+    };
+    if (has(shard.file)) {
+      if (!shard.compressed_file.empty()) std::erase(files_, folder / shard.compressed_file);
+      return;
+    }
+    if (has(shard.compressed_file) || is_pattern_) return;
+    throw Error(ErrorKind::kData, str(shown(folder / shard.file), ": missing, and ",
+                                      kShardIndexName, " lists it; get the data set anew"));
+  }
+
   template <class Condition>
   void leave_out_named(const char* why, const Condition& condition) {
     std::vector<std::string> left_out;
@@ -282,7 +324,7 @@ class Selection {
     if (extension == ".json")
       return is_compressed || file.filename().native().find("-of-") != std::string::npos;
     return extension == ".jsonl" || extension == ".ndjson" || extension == ".parquet" ||
-           extension == ".arrow" || extension == ".feather";
+           extension == ".arrow" || extension == ".feather" || extension == ".mds";
   }
 
   bool has_below(const fs::path& folder) const {
@@ -389,8 +431,10 @@ Paths documents_of(const fs::path& root, Paths found, const std::string& pattern
   const bool is_named_text = format == DataFormat::kText || format == DataFormat::kLines;
   Selection selection(root, std::move(found), pattern, role, prefix);
   selection.leave_out_tool_files();
-  if (format == DataFormat::kAuto || format == DataFormat::kArrow) selection.take_saved_sets();
-  selection.leave_out_cards(!is_named_text && format != DataFormat::kTokens);
+  const bool may_be_ids = format == DataFormat::kAuto || format == DataFormat::kTokens;
+  if (may_be_ids || format == DataFormat::kArrow) selection.take_saved_sets();
+  if (may_be_ids || format == DataFormat::kMds) selection.take_shards();
+  selection.leave_out_cards(!is_named_text);
   selection.take_named_split();
   return std::move(selection).files();
 }

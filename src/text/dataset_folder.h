@@ -19,8 +19,9 @@ namespace lmtrain {
 //
 // Without a `pattern`, `found` holds the files below the folder `root`. With one it holds the files
 // that match, and `root` is the pattern's part before its first wildcard. `format` is data.format:
-// only "auto" and "arrow" look for folders of save_to_disk. "text", "lines" and "tokens" keep cards
-// outside of the hub's snapshots. `prefix` begins the messages. Throws Error(kIo), and:
+// only "auto", "tokens" and "arrow" look for folders of save_to_disk, and only "auto", "tokens" and
+// "mds" for an index.json of shards (sample_shard.h). "text" and "lines" keep cards outside of the
+// hub's snapshots. `prefix` begins the messages. Throws Error(kIo), and:
 //   Error(kUsage)   no split fits the role, or no snapshot can be chosen
 //   Error(kConfig)  the data set cannot be read from its files
 //   Error(kData)    the data set is damaged

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "text/byte_stream.h"
 #include "text/content.h"
+#include "text/sample_shard.h"
 
 namespace lmtrain {
 namespace {
@@ -39,6 +40,18 @@ std::optional<Oddity> pointer_named_as(const SourceFile& file) {
   return Oddity{Oddity::Kind::kPointer, foreign_text(head)};
 }
 
+std::string describe_columns(const std::vector<std::string>& columns, const std::string& field) {
+  constexpr size_t kMostColumns = 12;
+  std::vector<std::string> listed;
+  for (size_t i = 0; i < std::min(kMostColumns, columns.size()); ++i)
+    listed.push_back(quote(columns[i]));
+  if (columns.size() > kMostColumns) listed.emplace_back("...");
+  const std::string nearest = nearest_word(field, columns);
+  return str("a table without a column ", quote(field), " (text_field)",
+             nearest.empty() ? "" : str(", did you mean ", quote(nearest), "?"),
+             "; its first line has: ", join(listed, ", "));
+}
+
 // Sets the file's format, or tells why not.
 std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::string& text_field) {
   try {
@@ -48,12 +61,18 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
     return Oddity{Oddity::Kind::kRefused, error.what()};
   }
   if (!file.format.empty()) return pointer_named_as(file);
+  if (file.path.filename() == kShardIndexName && read_shard_index(file.path))
+    return Oddity{Oddity::Kind::kRefused,
+                  str(shown(file.path), ": is the index of the shards beside it; name its folder")};
   const bool is_compressed = compression_of(file.path) != Compression::kNone;
   const fs::path extension = extension_of(file.path, is_compressed);
   const Content content = look_at(file.path, text_field);
   switch (content.kind) {
     case Content::Kind::kJsonLines:
       file.format = name_of(DataFormat::kJsonl);
+      return std::nullopt;
+    case Content::Kind::kJsonArray:
+      file.format = name_of(DataFormat::kJson);
       return std::nullopt;
     case Content::Kind::kParquet:
       file.format = name_of(DataFormat::kParquet);
@@ -73,9 +92,19 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
       break;
   }
   file.format = name_of(DataFormat::kText);
-  if (file.size > 0 && (extension == ".csv" || extension == ".tsv"))
-    return Oddity{Oddity::Kind::kTable, "a table as text"};
+  if (file.size == 0 || (extension != ".csv" && extension != ".tsv")) return std::nullopt;
+  const bool has_tabs = extension == ".tsv";
+  const std::vector<std::string> columns = csv_columns(file.path, has_tabs ? '\t' : ',');
+  if (std::find(columns.begin(), columns.end(), text_field) == columns.end())
+    return Oddity{Oddity::Kind::kTable, describe_columns(columns, text_field)};
+  file.format = name_of(has_tabs ? DataFormat::kTsv : DataFormat::kCsv);
   return std::nullopt;
+}
+
+// Whether a file that is read as data may as well lie among text, as JSON and tables of other form.
+bool may_be_among_text(const SourceFile& file) {
+  return file.format == name_of(DataFormat::kJson) || file.format == name_of(DataFormat::kCsv) ||
+         file.format == name_of(DataFormat::kTsv);
 }
 
 // Collects the pointers among all files of the list, by the tool that left them.
@@ -117,16 +146,28 @@ class Entry {
     if (oddity) {
       odd_bytes_ += oddity->may_be_text() ? file.size : 0;
       odd_.push_back({&file, *std::move(oddity)});
+    } else if (may_be_among_text(file)) {
+      odd_bytes_ += file.size;
+      soft_.push_back(&file);
     } else {
       has_data_ = has_data_ || file.format != name_of(DataFormat::kText);
     }
   }
 
-  // Takes as text what may be text and lies among other text, or throws.
-  void settle(const std::string& prefix, const std::string& setting) const {
-    if (odd_.empty()) return;
+  // Takes as text what may be text and lies among other text, or throws. With `is_open` the format
+  // is not given.
+  void settle(const std::string& prefix, const std::string& setting, bool is_open) const {
     constexpr uint64_t kFewest = 10;
-    const bool is_among_text = !has_data_ && kFewest * odd_bytes_ < bytes_;
+    const bool is_among_text = is_open && !has_data_ && kFewest * odd_bytes_ < bytes_;
+    if (is_among_text) {
+      for (SourceFile* file : soft_) file->format = name_of(DataFormat::kText);
+    }
+    if (is_among_text && !soft_.empty() && odd_.empty()) {
+      log_note(str(prefix, counted(static_cast<int64_t>(soft_.size()), "file"), " of ", num_files_,
+                   " read as text though they look like data: ", shown(soft_.front()->path),
+                   soft_.size() > 1 ? ", ..." : ""));
+    }
+    if (odd_.empty()) return;
     std::vector<Odd> refused;
     std::vector<Odd> taken;
     for (const Odd& odd : odd_)
@@ -170,9 +211,12 @@ class Entry {
     std::vector<std::string> advice;
     if (has(Oddity::Kind::kJson))
       advice.emplace_back(
-          "write JSON as one object a line with the text in one field (.jsonl), and name the field "
-          "in data.text_field where it is not \"text\"");
-    if (has(Oddity::Kind::kTable)) advice.emplace_back("convert tables to Parquet or JSON lines");
+          "write JSON as one object a line, or as an array of objects, with the text in one field, "
+          "and name the field in data.text_field where it is not \"text\"");
+    if (has(Oddity::Kind::kTable))
+      advice.emplace_back(
+          "name the column with the text in data.text_field, and the columns of a table in its "
+          "first line");
     if (num_files_ > refused.size())
       advice.emplace_back("leave files out by a pattern for those to read, such as DIR/**/*.txt");
     if (has(Oddity::Kind::kWide)) advice.emplace_back("text is read in UTF-8 alone");
@@ -194,6 +238,7 @@ class Entry {
   uint64_t odd_bytes_ = 0;
   bool has_data_ = false;  // in another format than text
   std::vector<Odd> odd_;
+  std::vector<SourceFile*> soft_;  // data, unless they lie among text
 };
 
 }  // namespace
@@ -213,6 +258,8 @@ std::string format_by_name(const fs::path& path, DataFormat format) {
       decided = DataFormat::kParquet;
     } else if (extension == ".arrow" || extension == ".feather") {
       decided = DataFormat::kArrow;
+    } else if (extension == ".mds") {
+      decided = DataFormat::kMds;
     } else {
       return {};
     }
@@ -239,7 +286,7 @@ void decide_formats(std::vector<SourceFile>& files, DataFormat format,
   pointers.refuse(pointer.empty() ? "--data: " : str(pointer, ": "), files.size());
   for (const auto& [source, entry] : entries) {
     entry.settle(pointer.empty() ? "--data: " : str(pointer, "/", source, ": "),
-                 pointer.empty() ? "--format" : "data.format");
+                 pointer.empty() ? "--format" : "data.format", format == DataFormat::kAuto);
   }
 }
 

@@ -15,11 +15,12 @@
 
 namespace lmtrain {
 
-// Returns the format of a file: "text" (the file is one document), "lines", "jsonl", "parquet" or
-// "arrow". Unless `format` is kAuto, it decides. For kAuto the extension decides (.jsonl and
-// .ndjson, .parquet, .arrow and .feather), after a compression's extension (byte_stream.h) is
-// removed; for other extensions the result is empty. Throws Error(kConfig) for a format that holds
-// no text, a compression that is not read, or a table that is compressed as a whole.
+// Returns the format of a file: "text" (the file is one document), "lines", "jsonl", "parquet",
+// "arrow" or "mds". Unless `format` is kAuto, it decides. For kAuto the extension decides (.jsonl
+// and .ndjson, .parquet, .arrow and .feather, .mds), after a compression's extension
+// (byte_stream.h) is removed; for other extensions the result is empty. Throws Error(kConfig) for a
+// format that holds no text, a compression that is not read, or a table that is compressed as a
+// whole.
 std::string format_by_name(const std::filesystem::path& path, DataFormat format);
 
 // Sets `format` of each file. `pointer` is the JSON pointer of the list in the config, or empty for

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "text/byte_stream.h"
 #include "text/json_line.h"
+#include "text/sample_shard.h"
 #include "text/source_file.h"
 
 namespace lmtrain {
@@ -228,10 +229,14 @@ std::unique_ptr<DocumentReader> open_documents(const fs::path& path, const std::
   if (format == "jsonl") {
     return std::make_unique<JsonLinesReader>(path, text_field, max_document, skips_bad_lines);
   }
+  if (format == "json") return open_json_array(path, text_field, max_document);
+  if (format == "csv") return open_csv(path, text_field, ',', max_document);
+  if (format == "tsv") return open_csv(path, text_field, '\t', max_document);
   if (format == "text") return std::make_unique<TextReader>(path, max_document);
   std::unique_ptr<DocumentReader> table;
   if (format == "parquet") table = open_parquet(path, text_field, first, max_document);
   if (format == "arrow") table = open_arrow(path, text_field, first, max_document);
+  if (format == "mds") table = open_mds(path, text_field, max_document);
   if (!table) throw Error(ErrorKind::kInternal, str(shown(path), " has no format yet"));
   return std::make_unique<BoundedTable>(path, std::move(table), max_document);
 }

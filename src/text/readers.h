@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/byte_stream.h"
 #include "text/source_file.h"
@@ -66,8 +67,8 @@ class DocumentReader {
   NoDocuments skipped_;
 };
 
-// Returns the reader of a file in `format`: "text", "lines", "jsonl", "parquet" or "arrow", never
-// "auto".
+// Returns the reader of a file in `format`: "text", "lines", "jsonl", "json", "csv", "tsv",
+// "parquet", "arrow" or "mds", never "auto".
 // `text_field` is the field or column that holds the text. The reader may leave out documents at
 // positions below `first` where that saves work; it need not, so the caller skips the others.
 // A document, or a line of JSON lines, of more than `max_document` bytes is Error(kData) naming the
@@ -88,5 +89,18 @@ std::unique_ptr<DocumentReader> open_parquet(const std::filesystem::path& path,
 std::unique_ptr<DocumentReader> open_arrow(const std::filesystem::path& path,
                                            const std::string& column, int64_t first,
                                            uint64_t max_document);
+
+// The reader of a table as text, whose first line names the columns. Positions are numbers of rows.
+// Throws Error(kData) with file and line for a row with another number of fields than columns, and
+// for quotes that are not closed.
+std::unique_ptr<DocumentReader> open_csv(const std::filesystem::path& path,
+                                         const std::string& column, char separator,
+                                         uint64_t max_document);
+// Returns the columns that the first line of such a table names; none where it cannot be read.
+// Throws the errors of open_bytes() and of reading (byte_stream.h).
+std::vector<std::string> csv_columns(const std::filesystem::path& path, char separator);
+// The reader of one JSON array, of objects with the text in `field` (json_line.h) or of strings.
+std::unique_ptr<DocumentReader> open_json_array(const std::filesystem::path& path,
+                                                const std::string& field, uint64_t max_document);
 
 }  // namespace lmtrain

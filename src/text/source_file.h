@@ -40,6 +40,9 @@ struct NoDocuments {
   int64_t bad_lines = 0;    // jsonl: how many of these were skipped because they hold no text
   std::vector<std::string> first_bad_lines{};  // "FILE:LINE: reason" of the first few
 
+  int64_t padding = 0;     // tables of ids: positions left out
+  int64_t empty_rows = 0;  // likewise: rows without an id that is trained on
+
   static constexpr size_t kMostNamed = 5;
   void add_bad_line(std::string what) {
     ++bad_lines;
@@ -50,6 +53,8 @@ struct NoDocuments {
     nulls += other.nulls;
     json_lines += other.json_lines;
     bad_lines += other.bad_lines;
+    padding += other.padding;
+    empty_rows += other.empty_rows;
     for (const std::string& line : other.first_bad_lines) {
       if (first_bad_lines.size() < kMostNamed) first_bad_lines.push_back(line);
     }

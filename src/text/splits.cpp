@@ -204,9 +204,9 @@ std::string mixed_splits(const fs::path& root, const std::vector<fs::path>& file
 }
 
 bool is_data_name(const fs::path& path) {
-  constexpr std::array<std::string_view, 15> kExtensions = {
-      ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".csv", ".tsv",
-      ".txt",   ".tokens", ".raw",  ".bin",     ".npy",   ".idx",     ".text"};
+  constexpr std::array<std::string_view, 16> kExtensions = {
+      ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".csv",  ".tsv",
+      ".txt",   ".tokens", ".raw",  ".bin",     ".npy",   ".idx",     ".text", ".mds"};
   const std::string extension = without_compression(path.filename()).extension().native();
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }

@@ -222,7 +222,8 @@ def text_seeds():
     lines = b'{"text": "one"}\n{"text": null}\n\n{"text": "two \\u00e9"}\n'
     for name, packed in (("plain", lambda data: data), ("gzip", gzip_bytes), ("zstd", zstd_bytes), ("bzip2", bz2.compress)):
         which = ("plain", "gzip", "zstd", "bzip2").index(name)
-        for form, data in ((0, text), (1, text), (2, lines)):
+        array, csv = b'[{"text": "one"}, null, "two ]"]', b'id,text\n1,"a ""b""\n"\n2,c\n'
+        for form, data in ((0, text), (1, text), (2, lines), (3, array), (4, csv), (5, csv.replace(b",", b"\t"))):
             write("texts", f"{name}_{form}", bytes([which + 4 * form]) + packed(data))
 
 
@@ -294,6 +295,14 @@ def table_seeds():
                 write("parquet", f"{name}_{codec}_{version[0]}", sink.getvalue().to_pybytes())
 
 
+def id_seeds():
+    tables = REFERENCE / "tables"
+    for name, which in (("ids/int32.parquet", 0), ("padded/labels.parquet", 0), ("ids/stream.arrow", 1), ("ids/file.feather", 1),
+                        ("ids/mds_int32/shard.00002.mds", 2), ("ids/mds_dynamic/shard.00002.mds", 2), ("ids/mds_bytes/shard.00002.mds", 2),
+                        ("text/mds/shard.00001.mds", 2), ("ids/litdata_int32/chunk-0-1.bin", 3)):
+        write("id_tables", name.replace("/", "_"), bytes([which]) + (tables / name).read_bytes())
+
+
 def main():
     if len(sys.argv) > 1 and sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
@@ -308,6 +317,7 @@ def main():
     text_seeds()
     typed_seeds()
     table_seeds()
+    id_seeds()
 
 
 if __name__ == "__main__":

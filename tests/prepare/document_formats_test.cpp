@@ -72,6 +72,25 @@ class Formats : public ::testing::Test {
     add("a.jsonl.bz2", testing::compressed(json, Compression::kBzip2));
     add("a.jsonl.xz", testing::compressed(json, Compression::kXz));
   }
+  // In forms that hold any text too: an array, and tables as text.
+  void add_rows(const Texts& texts) {
+    nlohmann::json objects = nlohmann::json::array();
+    std::string csv = "id,text\n";
+    std::string tsv = "\xEF\xBB\xBFid\ttext\r\n";
+    for (size_t i = 0; i < texts.size(); ++i) {
+      objects.push_back({{"id", i}, {"text", texts[i]}, {"zz", {{"text", "no ]}"}}}});
+      std::string quoted = texts[i];
+      for (size_t at = 0; (at = quoted.find('"', at)) != std::string::npos; at += 2)
+        quoted.insert(at, 1, '"');
+      csv += str(i, ",\"", quoted, "\"\n");
+      tsv += str(i, "\t\"", quoted, "\"\r\n");
+    }
+    add("objects.json", objects.dump(1));
+    add("strings.json.gz",
+        testing::compressed(nlohmann::json(texts).dump(-1, ' ', true), Compression::kGzip));
+    add("a.csv", csv);
+    add("a.tsv.zst", testing::compressed(tsv, Compression::kZstd));
+  }
   void add_tables(const Texts& texts, const std::shared_ptr<arrow::DataType>& type) {
     const testing::Rows rows(texts.begin(), texts.end());
     const auto table = testing::table_of(rows, "text", type);
@@ -133,8 +152,9 @@ TEST_F(Formats, OddDocumentsInEveryFormatThatHoldsThem) {
   for (int i = 0; i < 5000; ++i) texts.push_back(odd_text(i));
   add_folder(texts);
   add_json(texts);
+  add_rows(texts);
   add_tables(texts, arrow::utf8());
-  EXPECT_EQ(num_formats_, 10);
+  EXPECT_EQ(num_formats_, 14);
   // Parts of the one long document are held out.
   EXPECT_EQ(documents_.size(), 1U);
   EXPECT_GT(*documents_.begin(), 5000);

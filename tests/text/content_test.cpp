@@ -33,8 +33,12 @@ TEST(ContentOf, OtherJson) {
   EXPECT_EQ(kind_of("{\"text\": 5}\n"), Kind::kJson);
   EXPECT_EQ(kind_of("{\n  \"text\": \"a\"\n}\n"), Kind::kJson);
   EXPECT_EQ(kind_of("{\n  \"text\": \"a", false), Kind::kJson);
-  EXPECT_EQ(kind_of("[{\"text\": \"a\"},\n {\"text\": \"b\"}]"), Kind::kJson);
-  EXPECT_EQ(kind_of("[{\"text\": \"a\"},\n {\"text\": \"b", false), Kind::kJson);
+  EXPECT_EQ(kind_of("[{\"text\": \"a\"},\n {\"text\": \"b\"}]"), Kind::kJsonArray);
+  EXPECT_EQ(kind_of("[{\"text\": \"a\"},\n {\"text\": \"b", false), Kind::kJsonArray);
+  EXPECT_EQ(kind_of("[{\"x\": {\"y\": \"}\"}, \"text\": null}]"), Kind::kJsonArray);
+  EXPECT_EQ(kind_of("[\"a\"]"), Kind::kJsonArray);
+  EXPECT_EQ(kind_of("[{\"id\": 1}]"), Kind::kJson);
+  EXPECT_EQ(kind_of("[1, 2]"), Kind::kJson);
   EXPECT_EQ(kind_of("{\n} {\n}", true, true), Kind::kJson);
   EXPECT_EQ(kind_of("prose", true, true), Kind::kJson);
 }

@@ -87,17 +87,44 @@ TEST_F(DecideFormats, ByContentWhereTheNameDoesNotTell) {
                                {"empty.json", "text"}}));
 }
 
-TEST_F(DecideFormats, DataInTheFormOfTextIsRefusedByName) {
+TEST_F(DecideFormats, ArraysAndTablesWithTheField) {
   folder_.write("array.json", "[{\"text\": \"a\"}, {\"text\": \"b\"}]");
-  folder_.write("pretty.json", "{\n  \"text\": \"a\"\n}\n");
+  folder_.write("strings.json", "\n [ \"a\", \"b\" ]");
+  folder_.write("torn.json", "[{\"text\": \"a\"}, {\"te");
   folder_.write("table.csv", "text,id\na,1\n");
-  folder_.write("table.tsv.gz", testing::compressed("text\tid\na\t1\n", Compression::kGzip));
+  folder_.write("table.tsv.gz", testing::compressed("id\ttext\n1\ta\n", Compression::kGzip));
+  EXPECT_EQ(decide(), (Formats{{"array.json", "json"},
+                               {"strings.json", "json"},
+                               {"torn.json", "json"},
+                               {"table.csv", "csv"},
+                               {"table.tsv.gz", "tsv"}}));
+  EXPECT_EQ(decide("table.csv", DataFormat::kLines), (Formats{{"table.csv", "lines"}}));
+  EXPECT_EQ(decide("array.json", DataFormat::kText), (Formats{{"array.json", "text"}}));
+  // Among source code they are fixtures.
+  folder_.write("main.py", std::string(10000, 'x'));
+  EXPECT_EQ(decide(), (Formats{{"main.py", "text"},
+                               {"array.json", "text"},
+                               {"strings.json", "text"},
+                               {"torn.json", "text"},
+                               {"table.csv", "text"},
+                               {"table.tsv.gz", "text"}}));
+  folder_.write("rows.jsonl", "{\"text\": \"a\"}\n");
+  EXPECT_EQ(decide()["table.csv"], "csv");
+}
+
+TEST_F(DecideFormats, DataInTheFormOfTextIsRefusedByName) {
+  folder_.write("array.json", "[{\"body\": \"a\"}, {\"body\": \"b\"}]");
+  folder_.write("pretty.json", "{\n  \"text\": \"a\"\n}\n");
+  folder_.write("table.csv", "body,id\na,1\n");
+  folder_.write("table.tsv.gz", testing::compressed("body\tid\na\t1\n", Compression::kGzip));
   folder_.write("torn.json", "{\"text\": oops}\n");
   expect_contains(refusal("array.json"), "array.json (a JSON array");
   expect_contains(refusal("array.json"), "/data/train/0: 1 file of 1");
-  expect_contains(refusal("array.json"), ".jsonl");
+  expect_contains(refusal("array.json"), "one object a line");
   expect_contains(refusal("pretty.json"), "over several lines");
-  expect_contains(refusal("table.csv"), "Parquet or JSON lines");
+  expect_contains(refusal("array.json"), "the first object has: \"body\"");
+  expect_contains(refusal("table.csv"),
+                  "without a column \"text\" (text_field); its first line has: \"body\", \"id\"");
   expect_contains(refusal("table.tsv.gz"), "table.tsv.gz");
   expect_contains(refusal("torn.json"), "neither JSON lines");
   const std::string all = refusal();
@@ -106,8 +133,7 @@ TEST_F(DecideFormats, DataInTheFormOfTextIsRefusedByName) {
     expect_contains(all, name);
   folder_.write("x/array.json", "[1, 2]");
   expect_contains(refusal(), "and 1 more");
-  EXPECT_EQ(decide("table.csv", DataFormat::kLines), (Formats{{"table.csv", "lines"}}));
-  EXPECT_EQ(decide("array.json", DataFormat::kText), (Formats{{"array.json", "text"}}));
+  EXPECT_EQ(decide("table.csv", DataFormat::kAuto, "body"), (Formats{{"table.csv", "csv"}}));
 }
 
 TEST_F(DecideFormats, JsonLinesWithoutTheFieldNameTheirOwn) {

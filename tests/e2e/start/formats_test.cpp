@@ -66,13 +66,13 @@ TEST(Formats, APreparationSaysWhatItReadHow) {
 
 TEST(Formats, WhatIsNoTextIsRefusedWithItsName) {
   const Workspace workspace;
-  workspace.write("set/a.json", "[{\"text\": \"a\"}]");
-  workspace.write("set/b.csv", "text\na\n");
+  workspace.write("set/a.json", "[{\"body\": \"a\"}]");
+  workspace.write("set/b.csv", "body\na\n");
   const ProcessResult result =
       prepare(workspace, {{"train", {(workspace / "set").string()}}, {"format", "auto"}});
   EXPECT_EQ(result.exit_code, 2) << result;
   for (const char* part :
-       {"/data/train/0: 2 files of 2", "a.json (a JSON array", "b.csv", ".jsonl"})
+       {"/data/train/0: 2 files of 2", "a.json (a JSON array", "b.csv", "one object a line"})
     EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result;
 }
 
