@@ -245,34 +245,12 @@ inline void put(Bf16* out, Vector x) {
 }
 #endif
 
-constexpr int kNear = 3;  // rows whose addresses a processor computes from one register
-
-// Adds the products of unit k to a tile's sums; `panel` is the unit of the right operand.
-template <class A, class Side>
-[[gnu::always_inline]] inline void multiply_unit(const Unit<A>* const (&near)[kTileRows / kNear],
-                                                 int64_t row, int64_t k, const Unit<A>* panel,
-                                                 Vector (&sum)[kTileRows][kTileVectors]) {
-  typename A::Units right[kTileVectors];
-#pragma GCC unroll 2
-  for (int j = 0; j < kTileVectors; ++j) {
-    right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < kTileRows; ++i) {
-    Unit<A> left;
-    __builtin_memcpy(&left, near[i / kNear] + i % kNear * row + k * Side::kUnit, sizeof left);
-#pragma GCC unroll 2
-    for (int j = 0; j < kTileVectors; ++j) {
-      sum[i][j] = A::multiply_add(sum[i][j], left, right[j]);
-    }
-  }
-}
-
 template <class A, class Side, class Out, class Work>
 void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t kc,
                    GemmRows<float> sums, bool add, GemmRows<Out> c, const Work& work) {
   work.start();
   constexpr int64_t kFetch = 8;  // units for which a row of the result is fetched
+  constexpr int kNear = 3;       // rows whose addresses a processor computes from one register
   const int64_t row = Side::row(stride);
   const Unit<A>* near[kTileRows / kNear];
 #pragma GCC unroll 16
@@ -283,22 +261,11 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) sum[i][j] = Vector{};
   }
-  const int64_t together = kUnitsTogether > 1 ? kc / kUnitsTogether * kUnitsTogether : 0;
-  if constexpr (kUnitsTogether > 1) {
-    for (int64_t k = 0; k < together; k += kUnitsTogether, panel += kUnitsTogether * kColumns) {
-      work.template beside<kUnitsTogether>(k);
-      if (k % kFetch == 0 && k / kFetch < kTileRows) {
-        fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
-      }
-#pragma GCC unroll 4
-      for (int i = 0; i < kUnitsTogether; ++i) {
-        multiply_unit<A, Side>(near, row, k + i, panel + i * kColumns, sum);
-      }
-    }
-  }
-  // It is written out once more, since GCC unrolls no loop around the function.
+  // Two loops: GCC makes slower code for AVX-512 of the second. With fewer registers it moves and
+  // stores sums if the second is a function, or ends as the first does: 6 % of a product.
+#if defined(__AVX512F__)
 #pragma GCC unroll 2
-  for (int64_t k = together; k < kc; ++k, panel += kColumns) {
+  for (int64_t k = 0; k < kc; ++k, panel += kColumns) {
     typename A::Units right[kTileVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) {
@@ -318,6 +285,41 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
       }
     }
   }
+#else
+  const auto fetch_result = [&](int64_t k) __attribute__((always_inline)) {
+    if (k % kFetch == 0 && k / kFetch < kTileRows) {
+      fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
+    }
+  };
+  const auto multiply_unit = [&](int64_t k, const Unit<A>* unit) __attribute__((always_inline)) {
+    typename A::Units right[kTileVectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < kTileVectors; ++j) {
+      right[j] = *reinterpret_cast<const typename A::Units*>(unit + j * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kTileRows; ++i) {
+      Unit<A> left;
+      __builtin_memcpy(&left, near[i / kNear] + i % kNear * row + k * Side::kUnit, sizeof left);
+#pragma GCC unroll 2
+      for (int j = 0; j < kTileVectors; ++j) {
+        sum[i][j] = A::multiply_add(sum[i][j], left, right[j]);
+      }
+    }
+  };
+  int64_t k = 0;
+  for (; k + kUnitsTogether <= kc; k += kUnitsTogether, panel += kUnitsTogether * kColumns) {
+    work.template beside<kUnitsTogether>(k);
+    fetch_result(k);
+#pragma GCC unroll 8
+    for (int i = 0; i < kUnitsTogether; ++i) multiply_unit(k + i, panel + i * kColumns);
+  }
+#pragma GCC unroll 1
+  for (; k < kc; ++k, panel += kColumns) {
+    work.template beside<1>(k);
+    multiply_unit(k, panel);
+  }
+#endif
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
 #pragma GCC unroll 2
