@@ -7,6 +7,7 @@ namespace lmtrain {
 namespace {
 
 // Columns and units of the right operand that are packed at a time: 4 MB, which stay in the cache.
+// Beside a left operand of columns the units are CpuGemm's.
 // Units that are widened numbers are twice as many, so columns are half: else sums of few terms
 // would have to be kept for every column.
 constexpr int64_t kPackedColumns = 4096;
@@ -283,12 +284,14 @@ class PackedProduct {
 template <class T>
 struct Blocks {
   int64_t kc, NC, KC;
-  Blocks(const CpuGemm<T>& gemm, int64_t K, int64_t columns, const ProductResult<T>& c) {
+  Blocks(const CpuGemm<T>& gemm, const LeftOperand<T>& a, int64_t K, int64_t columns,
+         const ProductResult<T>& c) {
     const int64_t panel = gemm.panel_columns, unit = gemm.unit;
     kc = parts(parts(K, parts(K, kGemmKC * unit)), unit) * unit;
     const int64_t most = kRounds<T> ? kPackedColumns * unit / 2 : kPackedColumns;
     NC = std::min(most, parts(columns, panel) * panel);
-    KC = std::max<int64_t>(1, kPackedUnits * unit / (NC * kc)) * kc;
+    const int64_t at_once = a.matrix.column_stride == 1 ? kPackedUnits : gemm.units_of_columns;
+    KC = std::max<int64_t>(1, at_once * unit / (NC * kc)) * kc;
     if (c.visit != nullptr) {
       KC = parts(K, kc) * kc;
       NC = parts(columns, panel) * panel;
@@ -315,7 +318,7 @@ template <class T>
 void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
                    const ProductResult<T>& c) {
   const int64_t K = b_KN.size(0), columns = b_KN.size(1);
-  const auto [kc, NC, KC] = Blocks<T>(gemm, K, columns, c);
+  const auto [kc, NC, KC] = Blocks<T>(gemm, a, K, columns, c);
   const at::Tensor memory = floats(parts(std::min(KC, K), gemm.unit) * NC);
   const bool keeps_sums = kRounds<T> && K > KC;
   const at::Tensor sums = floats(keeps_sums ? a.rows * NC : 0);

@@ -53,7 +53,7 @@ TEST(BatchedProduct, HasTheBitsOfEachProductWhateverTheThreads) {
   at::set_num_threads(before);
 }
 
-// A weight's gradient is taken transposed where that is faster.
+// A weight's gradient is taken transposed where that is faster, and some terms at a time.
 TEST(Product, HasTheBitsOfItsOperandsHoweverTheyLie) {
   const auto expect = [](const at::Tensor& a_KM, const at::Tensor& b_KN) {
     const at::Tensor by_rows = product(a_KM.t().contiguous(), b_KN);
@@ -61,8 +61,8 @@ TEST(Product, HasTheBitsOfItsOperandsHoweverTheyLie) {
     EXPECT_TRUE(testing::same_bits(product(a_KM.t(), b_KN), by_rows));
     EXPECT_TRUE(product(a_KM.t(), b_KN).is_contiguous());
   };
-  for (const auto& [terms, rows, columns] :
-       std::vector<std::array<int64_t, 3>>{{300, 20, 71}, {600, 48, 96}, {600, 96, 48}}) {
+  for (const auto& [terms, rows, columns] : std::vector<std::array<int64_t, 3>>{
+           {300, 20, 71}, {600, 48, 96}, {600, 96, 48}, {2000, 120, 96}, {1100, 150, 1040}}) {
     const at::Tensor a = random_tensor({terms, rows}, 5), b = random_tensor({terms, columns}, 6);
     if (fastest_cpu_gemm<float>() != nullptr) expect(a, b);
     if (fastest_cpu_gemm<Bf16>() != nullptr) expect(a.to(at::kBFloat16), b.to(at::kBFloat16));

@@ -121,8 +121,10 @@ inline void check_gradient(const Operator& reference, const std::vector<at::Tens
 
 // The kernel's bits with one thread and with two, both dtypes; inputs must be large enough to
 // share.
-inline void check_thread_independence(const Operator& op, const std::vector<at::Tensor>& inputs) {
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+inline void check_thread_independence(const Operator& op, const std::vector<at::Tensor>& inputs,
+                                      const std::vector<at::ScalarType>& dtypes = {at::kFloat,
+                                                                                   at::kBFloat16}) {
+  for (const at::ScalarType dtype : dtypes) {
     std::vector<Outcome> outcomes;
     for (const int threads : {1, 2, 3}) {
       const Threads scope(threads);

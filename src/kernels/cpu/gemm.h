@@ -59,7 +59,10 @@ struct CpuGemm {
   int64_t unit;           // numbers in a unit
   int64_t tile_rows;      // divides kGemmRows and kGemmRowsOfColumns
   int64_t panel_columns;  // columns of a panel, and of a tile
-  int64_t scratch;        // floats that `multiply` needs, 64-byte aligned
+  // Units of the right operand that are best packed at a time where the left one's columns are
+  // contiguous: a weight's gradient has many terms, and a result that stays in the cache.
+  int64_t units_of_columns;
+  int64_t scratch;  // floats that `multiply` needs, 64-byte aligned
   // Packs b[kc][columns], `columns` at most panel_columns, into panel[units of kc][panel_columns],
   // 64-byte aligned; what is beyond b becomes 0.
   void (*pack_panel)(GemmMatrix<T> b, int64_t kc, int64_t columns, float* panel);
@@ -72,8 +75,8 @@ struct CpuGemm {
 };
 
 // Returns the product for the best instruction set that the processor has. Returns null where it
-// has none for T, or where libtorch's product is as fast: MKL's in fp32 with AVX2, oneDNN's in bf16
-// on Intel's matrix units.
+// has none for T, or where libtorch's product is faster: MKL's in fp32 without AVX2, oneDNN's in
+// bf16 on Intel's matrix units.
 template <class T>
 const CpuGemm<T>* fastest_cpu_gemm();
 template <>

@@ -16,6 +16,14 @@ constexpr int kTileRows = 12;
 constexpr int kTileRows = 6;
 #endif
 constexpr int kTileVectors = 2;
+// The number of units that are multiplied between two looks at what is to be done beside them.
+// AVX-512 has two cycles for each row of a tile's unit, others one: there the tests and counters of
+// every unit would take longer than its products leave.
+#if defined(__AVX512F__)
+constexpr int kUnitsTogether = 1;
+#else
+constexpr int kUnitsTogether = 4;
+#endif
 constexpr int64_t kColumns = kTileVectors * kLanes;
 // Rows packed one behind the other lie this far apart, and tiles of them: not by a power of two,
 // which would put them into the same few lines of the cache.
@@ -24,6 +32,13 @@ constexpr int64_t kTileStride = kGemmKC * kTileRows + 16;
 static_assert(kGemmRows % kTileRows == 0 && kGemmRowsOfColumns % kTileRows == 0);
 constexpr int64_t kPackedByRow = kGemmRows * kRowStride;
 constexpr int64_t kPackedByUnit = kGemmRowsOfColumns / kTileRows * int64_t{kTileStride};
+// Units of the right operand that are packed at a time beside a left one of columns. AVX-512's
+// processors have a second level of the cache of 1 MB or more, others of 256 KB or 512 KB.
+#if defined(__AVX512F__)
+constexpr int64_t kUnitsOfColumns = int64_t{1} << 20;
+#else
+constexpr int64_t kUnitsOfColumns = int64_t{1} << 17;
+#endif
 constexpr int64_t kScratch = kPackedByRow > kPackedByUnit ? kPackedByRow : kPackedByUnit;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -175,9 +190,10 @@ struct ByUnit {
   }
 };
 
-// Work beside each unit of a product: none,
+// Work beside kUnits units of a product, from one that is a multiple of kUnits on: none,
 struct Nothing {
   void start() const {}
+  template <int kUnits>
   void beside(int64_t) const {}
 };
 // what comes next is fetched: a panel, with those of some tiles, and what the caller wants,
@@ -186,9 +202,10 @@ struct PrefetchNext {
   static constexpr int64_t kUnitsANextLine = 4;
   Lines &panel, &next;
   void start() const {}
+  template <int kUnits>
   [[gnu::always_inline]] void beside(int64_t unit) const {
-    if (unit % kUnitsAPanelLine == 0) panel.fetch_next();
-    if (unit % kUnitsANextLine == 0) next.fetch_next();
+    if (kUnits >= kUnitsAPanelLine || unit % kUnitsAPanelLine == 0) panel.fetch_next();
+    if (kUnits >= kUnitsANextLine || unit % kUnitsANextLine == 0) next.fetch_next();
   }
 };
 // or a part of the tile is packed, before the product comes to read it.
@@ -200,9 +217,13 @@ class PackTile {
   void start() const {
     for (int64_t part = 0; part < smaller(Side::kPrefetchParts, parts_); ++part) pack(part);
   }
+  template <int kUnits>
   [[gnu::always_inline]] void beside(int64_t unit) const {
-    if (unit % PrefetchNext::kUnitsAPanelLine == 0) panel_.fetch_next();
-    if (unit + Side::kPrefetchParts < parts_) pack(unit + Side::kPrefetchParts);
+    constexpr int64_t kLine = PrefetchNext::kUnitsAPanelLine;
+    if (kUnits >= kLine || unit % kLine == 0) panel_.fetch_next();
+    for (int64_t next = unit; next < unit + kUnits; ++next) {
+      if (next + Side::kPrefetchParts < parts_) pack(next + Side::kPrefetchParts);
+    }
   }
 
  private:
@@ -240,6 +261,9 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
 #pragma GCC unroll 2
     for (int j = 0; j < kTileVectors; ++j) sum[i][j] = Vector{};
   }
+  // Two loops: GCC makes slower code for AVX-512 of the second. With fewer registers it moves and
+  // stores sums if the second is a function, or ends as the first does: 6 % of a product.
+#if defined(__AVX512F__)
 #pragma GCC unroll 2
   for (int64_t k = 0; k < kc; ++k, panel += kColumns) {
     typename A::Units right[kTileVectors];
@@ -247,7 +271,7 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
     for (int j = 0; j < kTileVectors; ++j) {
       right[j] = *reinterpret_cast<const typename A::Units*>(panel + j * kLanes);
     }
-    work.beside(k);
+    work.template beside<1>(k);
     if (k % kFetch == 0 && k / kFetch < kTileRows) {
       fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
     }
@@ -261,6 +285,41 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
       }
     }
   }
+#else
+  const auto fetch_result = [&](int64_t k) __attribute__((always_inline)) {
+    if (k % kFetch == 0 && k / kFetch < kTileRows) {
+      fetch(c.data + k / kFetch * c.stride, kColumns * int64_t{sizeof(Out)});
+    }
+  };
+  const auto multiply_unit = [&](int64_t k, const Unit<A>* unit) __attribute__((always_inline)) {
+    typename A::Units right[kTileVectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < kTileVectors; ++j) {
+      right[j] = *reinterpret_cast<const typename A::Units*>(unit + j * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kTileRows; ++i) {
+      Unit<A> left;
+      __builtin_memcpy(&left, near[i / kNear] + i % kNear * row + k * Side::kUnit, sizeof left);
+#pragma GCC unroll 2
+      for (int j = 0; j < kTileVectors; ++j) {
+        sum[i][j] = A::multiply_add(sum[i][j], left, right[j]);
+      }
+    }
+  };
+  int64_t k = 0;
+  for (; k + kUnitsTogether <= kc; k += kUnitsTogether, panel += kUnitsTogether * kColumns) {
+    work.template beside<kUnitsTogether>(k);
+    fetch_result(k);
+#pragma GCC unroll 8
+    for (int i = 0; i < kUnitsTogether; ++i) multiply_unit(k + i, panel + i * kColumns);
+  }
+#pragma GCC unroll 1
+  for (; k < kc; ++k, panel += kColumns) {
+    work.template beside<1>(k);
+    multiply_unit(k, panel);
+  }
+#endif
 #pragma GCC unroll 16
   for (int i = 0; i < kTileRows; ++i) {
 #pragma GCC unroll 2
@@ -368,7 +427,7 @@ void multiply(Block<A> a, LinesList& next, const float* panels, int64_t columns,
 
 template <class A>
 constexpr CpuGemm<typename A::Number> gemm_table() {
-  return {A::kNumbers, kTileRows, kColumns, kScratch, pack_panel<A>, multiply<A>};
+  return {A::kNumbers, kTileRows, kColumns, kUnitsOfColumns, kScratch, pack_panel<A>, multiply<A>};
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ const CpuAttention<Bf16>& cpu_attention<Bf16>() {
 
 template <>
 const CpuGemm<float>* fastest_cpu_gemm<float>() {
-  return best_isa() >= Isa::kAvx512 ? &avx512::kGemmFloat : nullptr;
+  if (best_isa() == Isa::kBaseline) return nullptr;
+  return best_isa() == Isa::kAvx2 ? &avx2::kGemmFloat : &avx512::kGemmFloat;
 }
 
 template <>

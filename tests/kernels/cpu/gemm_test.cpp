@@ -101,9 +101,10 @@ class CpuGemmTest : public testing::IsaTest {};
 
 TEST_P(CpuGemmTest, EqualsSumsInDouble) {
   constexpr int64_t kGap = 3;
-  const std::vector<Shape> shapes = {{1, 1, 1},    {5, 3, 7},     {6, 16, 16},    {12, 32, 32},
-                                     {13, 17, 33}, {48, 256, 64}, {47, 255, 130}, {40, 100, 8},
-                                     {36, 60, 40}, {144, 40, 33}, {139, 37, 70}};
+  const std::vector<Shape> shapes = {{1, 1, 1},     {5, 3, 7},     {6, 16, 16},    {12, 32, 32},
+                                     {13, 17, 33},  {48, 256, 64}, {47, 255, 130}, {40, 100, 8},
+                                     {36, 60, 40},  {144, 40, 33}, {139, 37, 70},  {12, 2, 32},
+                                     {18, 254, 48}, {24, 249, 32}};
   with_table(GetParam(), [&]<class T>(const CpuGemm<T>& gemm) {
     for (const Shape& shape : shapes) {
       const std::vector<T> a = normals<T>(shape.rows * shape.depth, 1);
@@ -204,6 +205,15 @@ TEST_P(CpuGemmTest, BitsDependOnTheOperandsAlone) {
       EXPECT_EQ(row[j], whole[static_cast<size_t>(37 * shape.columns + 41) + j]);
     }
   });
+}
+
+// MKL's product is taken where there is neither AVX2 nor AVX-512.
+TEST(FastestCpuGemm, IsOursWithAvx2AndAvx512) {
+  const std::string isa = cpu_kernels_isa();
+  const CpuGemm<float>* wanted = isa == "baseline" ? nullptr
+                                 : isa == "avx2"   ? &avx2::kGemmFloat
+                                                   : &avx512::kGemmFloat;
+  EXPECT_EQ(fastest_cpu_gemm<float>(), wanted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, CpuGemmTest,
