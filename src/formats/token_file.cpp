@@ -83,8 +83,8 @@ std::string header_value(std::string_view header, std::string_view key) {
 
 std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
   const std::string_view bytes = file.bytes();
-  constexpr std::string_view kMagic = "\x93NUMPY";
-  if (!bytes.starts_with(kMagic)) return std::nullopt;
+  constexpr std::string_view kNumpyMagic = "\x93NUMPY";
+  if (!bytes.starts_with(kNumpyMagic)) return std::nullopt;
   if (bytes.size() < 12) fail_token_file(file.path(), "numpy's header is cut short");
   const auto major = int{static_cast<unsigned char>(bytes[6])};
   if (major < 1 || major > 3) fail_token_file(file.path(), str("is of numpy's version ", major));
@@ -127,9 +127,9 @@ class MegatronIndex {
  public:
   MegatronIndex(const fs::path& path, uint64_t data_bytes) : file_(path), data_bytes_(data_bytes) {
     const std::string_view bytes = file_.bytes();
-    constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
+    constexpr std::string_view kMegatronMagic("MMIDIDX\0\0", 9);
     constexpr uint64_t kHeaderBytes = 34;
-    if (!bytes.starts_with(kMagic)) fail_token_file(path, "does not begin with MMIDIDX");
+    if (!bytes.starts_with(kMegatronMagic)) fail_token_file(path, "does not begin with MMIDIDX");
     if (bytes.size() < kHeaderBytes) fail_token_file(path, "its header takes 34 bytes");
     if (const auto version = value_at<uint64_t>(bytes, 9); version != 1)
       fail_token_file(path, str("is of version ", version, ", and 1 is read"));

@@ -7,11 +7,9 @@
 
 namespace lmtrain {
 
-using nlohmann::json;
-
 namespace {
 
-const json kNull;
+const nlohmann::json kNull;
 
 std::string escaped(std::string_view key) {
   std::string text;
