@@ -6,6 +6,11 @@
 // beside cuDNN's, which no run takes yet; `speedup` is FlashAttention's, and `difference` the
 // largest one of their results and gradients. A process of its own, since cuDNN may end it.
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/_cudnn_attention_backward.h>
+#include <ATen/ops/_cudnn_attention_forward.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "model/activation_checkpointing.h"
 
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "device/torch_headers.h"
 

@@ -1,5 +1,7 @@
 #include "ops/cross_entropy.h"
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"

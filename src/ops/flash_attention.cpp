@@ -1,6 +1,7 @@
 #include "ops/flash_attention.h"
 
 #include <ATen/SDPBackend.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "device/torch_headers.h"
 

@@ -1,3 +1,5 @@
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "device/torch_headers.h"
 #include "ops/fp8.h"
 #include "ops/operators.h"

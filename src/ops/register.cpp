@@ -1,5 +1,7 @@
 // Registers the operators under `lm`, with autograd inside: the model's TorchScript source calls
 // lm.linear(x, weight).
+#include <torch/library.h>
+
 #include "device/torch_headers.h"
 #include "ops/operators.h"
 

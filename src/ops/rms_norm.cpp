@@ -1,3 +1,5 @@
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"

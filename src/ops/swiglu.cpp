@@ -1,3 +1,5 @@
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <atomic>
 
 #include "device/dispatch.h"

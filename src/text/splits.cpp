@@ -14,14 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 // "SPLIT-00000-of-00002", as `datasets` names the files of a split: SPLIT, else nothing.
 std::string_view sharded_name(std::string_view stem) {
   const size_t of = stem.find("-of-");
   if (of == std::string_view::npos) return {};
   size_t digits = of;
-  while (digits > 0 && is_digit(stem[digits - 1])) --digits;
+  while (digits > 0 && is_decimal(stem[digits - 1])) --digits;
   const bool is_number = of - digits >= 2 && digits >= 2 && !is_letter(stem[digits - 1]);
   return is_number ? stem.substr(0, digits - 1) : std::string_view();
 }

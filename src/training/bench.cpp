@@ -1,5 +1,7 @@
 #include "training/bench.h"
 
+#include <ATen/record_function.h>
+
 #include <algorithm>
 #include <chrono>
 

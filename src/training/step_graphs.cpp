@@ -1,5 +1,7 @@
 #include "training/step_graphs.h"
 
+#include <ATen/record_function.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "device/device_memory.h"

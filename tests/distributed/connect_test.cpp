@@ -1,6 +1,11 @@
 // The exchanges between ranks, over Gloo.
 #include "distributed/connect.h"
 
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/sin.h>
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -2,6 +2,9 @@
 // tensors go through Gloo instead.
 #include "distributed/device_exchange.h"
 
+#include <ATen/ops/cos.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/sin.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // The optimizer divided over processes, which are threads of the test.
 #include "distributed/optimizer_shards.h"
 
+#include <ATen/ops/full_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // Weights and gradients divided over processes, which are threads of the test.
 #include "distributed/sharded_weights.h"
 
+#include <ATen/ops/count_nonzero.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

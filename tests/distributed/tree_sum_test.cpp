@@ -1,6 +1,9 @@
 // The tree of sums, without a network: ranks are run in turn on a shared board.
 #include "distributed/tree_sum.h"
 
+#include <ATen/ops/cos.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/sin.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>

@@ -1,6 +1,7 @@
 // Exchanges between processes by NCCL, on GPUs. With one GPU: one process, whose training in graph
 // mode has the bits of a run without processes. With two: two ranks as threads.
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/sin.h>
 
 #include "distributed/group.h"
 #include "gpu.h"

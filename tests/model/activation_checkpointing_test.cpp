@@ -1,6 +1,7 @@
 // Activation checkpointing, and gradients summed by products: the same bits, in less memory.
 #include "model/activation_checkpointing.h"
 
+#include <ATen/ops/full_like.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>

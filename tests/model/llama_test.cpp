@@ -1,6 +1,9 @@
 // Our Llama against transformers' LlamaForCausalLM: tests/reference/llama.
 #include "model/llama.h"
 
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/cosine_similarity.h>
+#include <ATen/ops/full_like.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
 // Rows that hold several documents: each is computed as if it were alone.
+#include <ATen/ops/full_like.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"

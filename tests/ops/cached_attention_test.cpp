@@ -1,3 +1,4 @@
+#include <ATen/ops/full_like.h>
 #include <gtest/gtest.h>
 
 #include "ops/operators.h"

@@ -1,3 +1,6 @@
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/linspace.h>
+
 #include "ops/operators.h"
 #include "support/operator_check.h"
 

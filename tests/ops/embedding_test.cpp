@@ -1,3 +1,5 @@
+#include <ATen/ops/one_hot.h>
+
 #include "ops/operators.h"
 #include "support/operator_check.h"
 

@@ -1,3 +1,5 @@
+#include <ATen/ops/allclose.h>
+
 #include "ops/operators.h"
 #include "support/operator_check.h"
 

@@ -1,6 +1,9 @@
 // Products of batches, and of matrices however they lie; others are linear_test.cpp's.
 #include "ops/matmul.h"
 
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/full_like.h>
+
 #include "kernels/cpu/gemm.h"
 #include "support/tensors.h"
 

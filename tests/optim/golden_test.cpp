@@ -1,5 +1,7 @@
 // Every rule against tests/reference/optimizers: double precision by numpy, fifty steps, resumed in
 // the middle, through optimizer.groups; and Muon against torch.optim.Muon.
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/mv.h>
 #include <gtest/gtest.h>
 
 #include <functional>

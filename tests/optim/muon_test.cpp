@@ -2,6 +2,8 @@
 // cautious decay, alone and together.
 #include "optim/muon.h"
 
+#include <ATen/ops/eye.h>
+
 #include <cmath>
 #include <map>
 

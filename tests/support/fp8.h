@@ -1,6 +1,10 @@
 // fp8 by arithmetic in double, independent of libtorch's conversions.
 #pragma once
 
+#include <ATen/ops/frexp.h>
+#include <ATen/ops/ldexp.h>
+#include <ATen/ops/round.h>
+
 #include "support/tensors.h"
 
 namespace lmtrain::testing {

@@ -3,6 +3,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/ops/randn_like.h>
 
 #include <vector>
 

@@ -162,14 +162,14 @@ TEST(ListSourceFiles, AFileThatLinksLeadToAgainIsTakenOnce) {
     }
     return names;
   };
-  using Names = std::vector<std::string>;
+  using Lines = std::vector<std::string>;
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(list({""}), Names({"a/link.txt 0", "b/y.txt 0"})) << "the first in the order";
+  EXPECT_EQ(list({""}), Lines({"a/link.txt 0", "b/y.txt 0"})) << "the first in the order";
   const std::string said = ::testing::internal::GetCapturedStderr();
   expect_contains(said, "2 files left out that links lead to again: ");
   expect_contains(said, "b/x.txt is " + folder.str("a/link.txt"));
   // The first entry that names it, whatever the path.
-  EXPECT_EQ(list({"b/x.txt", "**"}), Names({"b/x.txt 0", "b/y.txt 1"}));
+  EXPECT_EQ(list({"b/x.txt", "**"}), Lines({"b/x.txt 0", "b/y.txt 1"}));
   expect_contains(error_of(ErrorKind::kConfig,
                            [&] {
                              list({"b/*", "a", "c.txt"});
