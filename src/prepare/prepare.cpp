@@ -112,6 +112,7 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
                           const PrepareOptions& options) {
   PreparationRequest request = request_of(config);
   if (may_be_ids(config.data.format) && are_id_tables(request.train.files, config.data)) {
+    log_note("documents  are token ids, and are trained on as they are: no BOS or EOS is added");
     return prepare_token_files(
         config, cache,
         {std::move(request.train.files),

@@ -31,7 +31,10 @@ void read_litdata(const std::filesystem::path& path, std::string_view bytes) {
   uint32_t count = 0;
   std::memcpy(&count, bytes.data(), std::min(bytes.size(), sizeof count));
   for (const char* format : {"no_header_tensor:16", "no_header_numpy:5", "str"}) {
-    const LitdataChunk chunk{{.file = "x.bin", .samples = count}, format, ""};
+    LitdataChunk chunk;
+    chunk.shard.file = "x.bin";
+    chunk.shard.samples = count;
+    chunk.data_format = format;
     accepts([&] { read_ids({path, open_litdata_ids(path, chunk, kMostBytes), kMostBytes}); });
   }
 }
