@@ -64,16 +64,11 @@ struct Shown {
 };
 
 Json memory_json(const MemoryPlan& memory) {
-  return {{"weights", memory.weights},
-          {"working_weights", memory.working_weights},
-          {"gradient", memory.gradient},
-          {"optimizer", memory.optimizer},
-          {"activations", memory.activations},
-          {"logits", memory.logits},
-          {"swiglu_value", memory.swiglu_value},
-          {"micro_gradient", memory.micro_gradient},
-          {"total", memory.device_total()},
-          {"snapshot", memory.snapshot}};
+  return {{"weights", memory.weights},           {"working_weights", memory.working_weights},
+          {"gradient", memory.gradient},         {"optimizer", memory.optimizer},
+          {"activations", memory.activations},   {"logits", memory.logits},
+          {"swiglu_value", memory.swiglu_value}, {"micro_gradient", memory.micro_gradient},
+          {"total", memory.device_total()},      {"snapshot", memory.snapshot}};
 }
 
 Json expected_json(const std::optional<ExpectedPoint>& expected) {

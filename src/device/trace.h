@@ -3,8 +3,8 @@
 // RECORD_USER_SCOPE.
 //
 // The trace has one row per thread of the program, and one per stream of a GPU. Events have the
-// categories of PyTorch's own traces: cpu_op, user_annotation, kernel, gpu_memcpy, cuda_runtime, ...
-// Only one trace may be recorded at a time in a process.
+// categories of PyTorch's own traces: cpu_op, user_annotation, kernel, gpu_memcpy, cuda_runtime,
+// ... Only one trace may be recorded at a time in a process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
