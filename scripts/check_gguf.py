@@ -153,6 +153,7 @@ def server_of(path):
     params.warmup = False
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32  # as lmtrain; the default is fp16
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1  # tiny models; more only wait for each other
     params.verbosity = 0
     return xllamacpp.Server(params)
 
