@@ -72,7 +72,10 @@ for model in llama qwen3 qwen2 mistral; do
     fi
   done
 done
-smollm=(--set 'tokenizer={"model": "'"$repo_root"'/tests/reference/tokenizer_json/smollm.json"}' --set model.tie_word_embeddings=true)
+mkdir "$work/smollm"
+cp "$repo_root/tests/reference/tokenizer_json/smollm.json" "$work/smollm/tokenizer.json"
+echo '{ "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>" }' >"$work/smollm/tokenizer_config.json"
+smollm=(--set 'tokenizer={"model": "'"$work"'/smollm/tokenizer.json"}' --set model.tie_word_embeddings=true)
 if "$binary" train "$work/tiny.json" --run-dir "$work/begun" "${smollm[@]}" >"$work/out" 2>"$work/log" &&
   "$binary" export "$work/begun" --format hf --to "$work/hf" >"$work/out" 2>"$work/log" &&
   "$binary" train "$work/tiny.json" --run-dir "$work/continued" --set init_from="$work/hf" --set tokenizer='{}' --set model='{}' >"$work/out" 2>"$work/log"; then
