@@ -10,12 +10,14 @@
 #include "cli/options.h"
 #include "config/parse.h"
 #include "device/device.h"
+#include "device/device_memory.h"
 #include "eval/eval_share.h"
 #include "eval/evaluate.h"
 #include "prepare/given_tokenizer.h"
 #include "training/choices.h"
 #include "training/expected_loss.h"
 #include "training/length_picture.h"
+#include "training/micro_batch_limits.h"
 #include "training/plan.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
@@ -182,6 +184,19 @@ Table rates_table(const RunPlan& plan) {
   return table;
 }
 
+// Counts SwiGLU's value where a run would keep it on this GPU, on which nothing is allocated yet.
+void count_kept_value(const Config& config, const BatchOrder& order, int num_processes,
+                      MemoryPlan& memory) {
+  const at::Device device = device_of(config);
+  if (device.is_cpu()) return;
+  const std::optional<uint64_t> available = available_memory(device);
+  const auto first = static_cast<uint64_t>(memory.device_total() - memory.activations -
+                                           memory.logits - memory.micro_gradient);
+  if (!available || *available < first) return;
+  memory.swiglu_value = fitting_swiglu_value(config, {order.batch_lengths().back()},
+                                             *available - first, {}, num_processes);
+}
+
 Table memory_table(const Shown& shown) {
   const MemoryPlan& memory = shown.plan.memory;
   Table table;
@@ -266,7 +281,8 @@ int show_plan(const PlanArguments& options) {
   resolve_eval_tokens(config, data);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
   const BatchOrder order(order_spec(config, data, shard));
-  const RunPlan plan = plan_run(config, data, order, options.processes);
+  RunPlan plan = plan_run(config, data, order, options.processes);
+  count_kept_value(config, order, options.processes, plan.memory);
   std::optional<int64_t> eval_targets;
   if (data.eval_shard) {
     eval_targets = evaluation_targets(TokenShard(*data.eval_shard, /*verify_tokens=*/false),

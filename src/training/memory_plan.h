@@ -23,7 +23,7 @@ struct MemoryPlan {
   int64_t activations = 0;      // of the layers, kept for the backward of the largest micro-batch
   int64_t logits = 0;           // of the chunk of that micro-batch whose loss is computed at once
   // SwiGLU's value of that micro-batch, where a GPU has the room to keep it for the backward
-  // (swiglu_value_fits of training/micro_batch_limits.h). plan_memory leaves it 0.
+  // (fitting_swiglu_value of training/micro_batch_limits.h). plan_memory leaves it 0.
   int64_t swiglu_value = 0;
   int64_t micro_gradient = 0;  // of that micro-batch, before it is added to `gradient`
   // Host memory while a checkpoint is written. On a CPU without checkpoint.async that is only what

@@ -166,8 +166,8 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
                device.is_cpu() ? TrialShapes::kLongest : TrialShapes::kAll, processes.count());
 }
 
-bool swiglu_value_fits(const Config& config, const std::vector<int64_t>& lengths,
-                       uint64_t available, const MicroBatchLimits& fit, int num_processes) {
+int64_t fitting_swiglu_value(const Config& config, const std::vector<int64_t>& lengths,
+                             uint64_t available, const MicroBatchLimits& fit, int num_processes) {
   double most = 0;
   int64_t largest = 0;
   for (const int64_t length : lengths) {
@@ -178,21 +178,18 @@ bool swiglu_value_fits(const Config& config, const std::vector<int64_t>& lengths
         std::max(most, with_allowance(plan_of(config, length, positions / length, num_processes)) +
                            static_cast<double>(value));
   }
-  return largest > 0 && most <= kUsableOnGpu * static_cast<double>(available);
+  return most <= kUsableOnGpu * static_cast<double>(available) ? largest : 0;
 }
 
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,
                                   uint64_t available, const MicroBatchLimits& fit,
                                   int num_processes) {
-  keep_swiglu_value(swiglu_value_fits(config, lengths, available, fit, num_processes));
-  if (!keeps_swiglu_value()) return;
-  int64_t largest = 0;
-  for (const int64_t length : lengths) {
-    const int64_t positions = micro_rows(config, fit, length) * length;
-    largest = std::max(largest, swiglu_value_bytes(config, precision_of(config), positions));
+  const int64_t value = fitting_swiglu_value(config, lengths, available, fit, num_processes);
+  keep_swiglu_value(value > 0);
+  if (keeps_swiglu_value()) {
+    log_note(str("SwiGLU's value is kept for the backward: ", size_text(value),
+                 " fit beside the largest micro-batch"));
   }
-  log_note(str("SwiGLU's value is kept for the backward: ", size_text(largest),
-               " fit beside the largest micro-batch"));
 }
 
 bool keep_less() {

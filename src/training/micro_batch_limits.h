@@ -54,11 +54,13 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                   TrialShapes shapes, int num_processes = 1);
 
-// Returns whether SwiGLU's value (swiglu_value_bytes of training/memory_plan.h) fits beside the
-// largest micro-batch of `fit` into the usable part (kUsableOnGpu) of `available` bytes, with
-// fit_to_plan's allowance. Returns false where there is no value to keep.
-bool swiglu_value_fits(const Config& config, const std::vector<int64_t>& lengths,
-                       uint64_t available, const MicroBatchLimits& fit, int num_processes = 1);
+// Returns the bytes of SwiGLU's value (swiglu_value_bytes of training/memory_plan.h) of the largest
+// micro-batch of `fit`; 0 where the value does not fit beside that micro-batch, with fit_to_plan's
+// allowance, into the usable part (kUsableOnGpu) of `available` bytes. Weights, gradient and
+// optimizer are allocated already.
+int64_t fitting_swiglu_value(const Config& config, const std::vector<int64_t>& lengths,
+                             uint64_t available, const MicroBatchLimits& fit,
+                             int num_processes = 1);
 // Lets swiglu_linear keep its value (keep_swiglu_value of ops/operators.h) where it fits, and says
 // so in a note. No bit depends on it. It serves a GPU.
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,

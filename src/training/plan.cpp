@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/device_memory.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
@@ -109,12 +108,6 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   }
   plan.micro_positions = micro_rows(config, {}, longest) * longest;
   plan.memory = plan_memory(config, precision_of(config), plan.micro_positions, num_processes);
-  const at::Device device = device_of(config);
-  const auto available = device.is_cpu() ? std::nullopt : available_memory(device);
-  if (available && swiglu_value_fits(config, {longest}, *available, {}, num_processes)) {
-    plan.memory.swiglu_value =
-        swiglu_value_bytes(config, precision_of(config), plan.micro_positions);
-  }
   return plan;
 }
 
