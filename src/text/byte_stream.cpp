@@ -8,6 +8,7 @@
 #include "base/foreign_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace lmtrain {
 namespace {
@@ -82,6 +83,21 @@ std::unique_ptr<ByteStream> open_bytes(const fs::path& path, Compression compres
   auto file = std::make_unique<PlainStream>(path);
   if (compression == Compression::kNone) return file;
   return decompress(std::move(file), compression, path);
+}
+
+std::pair<size_t, size_t> read_first_text(ByteStream& bytes, std::string& buffer,
+                                          const fs::path& path) {
+  size_t size = bytes.read(buffer.data(), buffer.size());
+  // A byte order mark may come in parts, and alone.
+  while (size > 0 && size <= kByteOrderMark.size()) {
+    const size_t got = bytes.read(buffer.data() + size, buffer.size() - size);
+    if (got == 0) break;
+    size += got;
+  }
+  const std::string_view head(buffer.data(), size);
+  if (const std::string other = foreign_text(head); !other.empty())
+    throw Error(ErrorKind::kData, str(shown(path), ": is ", other));
+  return {head.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0, size};
 }
 
 }  // namespace lmtrain

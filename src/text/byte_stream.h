@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace lmtrain {
 
@@ -39,6 +40,12 @@ class ByteStream {
 // form decompresses what another file says.
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path);
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path, Compression compression);
+
+// Fills `buffer` with the first bytes of the text at `path`, and returns where in it the text
+// begins and ends: a byte order mark is left out. A text that is over gives an empty range. Throws
+// Error(kData) for text in another encoding (foreign_text.h).
+std::pair<size_t, size_t> read_first_text(ByteStream& bytes, std::string& buffer,
+                                          const std::filesystem::path& path);
 
 // Returns what the file is, by its first bytes as they lie on disk, where it is something else than
 // its name says and foreign_data() (foreign_text.h) knows it; else an empty string, also where the

@@ -4,12 +4,12 @@
 // separators and newlines, which stay as they are. A quote inside of any other field is a
 // character. A row ends with "\n", "\r\n" or "\r", as in Python's csv.
 #include <algorithm>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "base/foreign_text.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "text/readers.h"
 
 namespace lmtrain {
@@ -195,22 +195,11 @@ class CsvReader : public DocumentReader {
   }
   void take() { last_ = buffer_[begin_++]; }
   bool fill() {
-    begin_ = 0;
-    end_ = bytes_->read(buffer_.data(), buffer_.size());
-    if (has_begun_) return end_ > 0;
+    std::tie(begin_, end_) =
+        has_begun_ ? std::pair(size_t{0}, bytes_->read(buffer_.data(), buffer_.size()))
+                   : read_first_text(*bytes_, buffer_, path_);
     has_begun_ = true;
-    // A byte order mark may come in parts.
-    while (end_ > 0 && end_ < kByteOrderMark.size()) {
-      const size_t got = bytes_->read(buffer_.data() + end_, buffer_.size() - end_);
-      if (got == 0) break;
-      end_ += got;
-    }
-    const std::string_view head(buffer_.data(), end_);
-    if (const std::string other = foreign_text(head); !other.empty())
-      throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
-    if (head.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
-    if (begin_ < end_ || end_ == 0) return begin_ < end_;
-    return fill();
+    return begin_ < end_;
   }
 
   fs::path path_;

@@ -1,9 +1,10 @@
 // open_json_array of readers.h: one JSON array of objects with the text in a field, or of strings.
 // It is read element by element, so that memory holds one of them.
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
-#include "base/foreign_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "text/json_line.h"
@@ -160,23 +161,11 @@ class JsonArrayReader : public DocumentReader {
   // Whether there is another byte.
   bool fill() {
     if (begin_ < end_) return true;
-    const bool is_first = position_in_text_ == 0;
-    begin_ = 0;
-    end_ = bytes_->read(buffer_.data(), buffer_.size());
+    std::tie(begin_, end_) =
+        position_in_text_ > 0 ? std::pair(size_t{0}, bytes_->read(buffer_.data(), buffer_.size()))
+                              : read_first_text(*bytes_, buffer_, path_);
     position_in_text_ += end_;
-    if (!is_first) return end_ > 0;
-    while (end_ > 0 && end_ < kByteOrderMark.size()) {
-      const size_t got = bytes_->read(buffer_.data() + end_, buffer_.size() - end_);
-      if (got == 0) break;
-      end_ += got;
-      position_in_text_ += got;
-    }
-    const std::string_view head(buffer_.data(), end_);
-    if (const std::string other = foreign_text(head); !other.empty())
-      throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
-    if (head.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
-    if (begin_ < end_ || end_ == 0) return begin_ < end_;
-    return fill();
+    return begin_ < end_;
   }
 
   fs::path path_;
