@@ -29,6 +29,8 @@
 #include "runlog/prometheus.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
+#include "tokenizer/gguf_vocabulary.h"
+#include "tokenizer/tokenizer.h"
 #include "training/expected_loss.h"
 #include "training/memory_plan.h"
 #include "training/micro_batch_limits.h"
@@ -179,6 +181,31 @@ std::string length_setting(const TrainConfig& train) {
   if (train.steps) return str("train.steps ", *train.steps);
   if (train.epochs) return str("train.epochs ", *train.epochs);
   return str("train.tokens ", count(train.tokens.value_or(0)));
+}
+
+// Returns whether a tokenizer cuts text as Qwen 2 does, which is a name among llama.cpp's.
+bool cuts_as_qwen2(const fs::path& model) {
+  try {
+    const Tokenizer tokenizer = Tokenizer::load(model);
+    if (!tokenizer.is_json()) return false;
+    const std::string origin = model.string();
+    return gguf_pre_name(read_tokenizer_json(tokenizer.model_bytes(), origin), origin) == "qwen2";
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    return false;
+  }
+}
+
+void tokenizer_of_qwen2(const Config& config, Warnings& warnings) {
+  if (config.model.model_type != ModelType::kQwen2) return;
+  const std::optional<std::string>& model = config.tokenizer.model;
+  if (model && cuts_as_qwen2(*model)) return;
+  warnings.push_back(
+      str("model.model_type qwen2: AutoTokenizer of transformers 5 reads the tokenizer of every "
+          "Qwen2 as Qwen's own, and gives other ids than ",
+          model ? *model : "the one that is trained here",
+          "; set model.model_type to llama or qwen3, give a tokenizer of Qwen, or open the folder "
+          "by another class (docs/model.md, Biases)"));
 }
 
 void many_passes(const Config& config, const BatchOrder& order, Warnings& warnings) {
@@ -464,6 +491,7 @@ Warnings preflight_warnings(const Config& config, const BatchOrder& order,
                             std::optional<int64_t> eval_targets) {
   Warnings warnings;
   const RunClock run = run_clock(config, order);
+  tokenizer_of_qwen2(config, warnings);
   sources_without_text(config, order, warnings);
   many_passes(config, order, warnings);
   large_batches(config, order, warnings);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "batching/test_corpus.h"
 #include "distributed/divided_config.h"
+#include "tokenizer/tokenizer_json_files.h"
 #include "training/resolve.h"
 
 namespace lmtrain {
@@ -133,6 +134,22 @@ TEST_F(PreflightWarnings, AnOrdinaryRunHasNone) {
     config.sequence.max_length = batching == Batching::kPad ? 128 : 64;
     config.sequence.schedule.type = LengthScheduleType::kConstant;
     EXPECT_EQ(warnings(), std::vector<std::string>()) << name_of(batching);
+  }
+}
+
+TEST_F(PreflightWarnings, ATokenizerThatTransformersOpensAsAnother) {
+  config.model.model_type = ModelType::kQwen2;
+  expect("the one that is trained here");
+  for (const char* other : {"llama3", "gpt2"}) {
+    config.tokenizer.model = (kTokenizerJsons / (std::string(other) + ".json")).string();
+    expect(*config.tokenizer.model);
+  }
+  config.tokenizer.model = (kTokenizerJsons / "qwen2.json").string();
+  EXPECT_EQ(warnings(), std::vector<std::string>());
+  config.tokenizer.model.reset();
+  for (const ModelType type : {ModelType::kLlama, ModelType::kQwen3, ModelType::kMistral}) {
+    config.model.model_type = type;
+    EXPECT_EQ(warnings(), std::vector<std::string>()) << name_of(type);
   }
 }
 
