@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to a trained model: sets up, builds, trains a small Llama on the Python sources inside the torch
-# wheel (configs/quickstart.json, a few minutes on two cores), and prints text that it writes.
-#   scripts/quickstart.sh [options of `lmtrain train`]       e.g. --set train.tokens=200K
+# From a fresh clone to a trained model: sets up, builds, trains a small Llama for two minutes on the Python sources
+# inside the torch wheel (configs/quickstart.json), and prints text that it writes.
+#   scripts/quickstart.sh [options of `lmtrain train`]       e.g. --set train.time=10min
 # Stop it at any time; the same command goes on where it stopped. The run is in runs/quickstart.
 # Variables of scripts/setup.sh and scripts/build.sh hold here too.
 set -euo pipefail

@@ -9,19 +9,22 @@ x0.3 and x3. A model of another size has the recipe's choices for that size. Wit
 --peers, recipes of others, at their best of three rates, on the recipe's model: nanoGPT's (AdamW, betas 0.9 and 0.95 or 0.99, cosine to a
 tenth, clipping at 1) and HF Trainer's (AdamW, linear, no decay). --only NAME... trains these alone; --set KEY=VALUE goes to all.
 
-With --time run it on an idle machine: what a run learns depends on how far it comes. With --tokens losses do not depend on the load. Each run is an
-ordinary run folder below --work; one that has ended is not trained again, and one that was stopped goes on. Standard library alone.
+With --time the tokens that each kind of run can train in it are measured first, by `lmtrain plan` in three rounds, some five minutes in all: the
+machine must be idle for that (--measure does no more). The runs then train so many tokens, and their losses do not depend on the load. Each run is an ordinary run folder
+below --work; one that has ended is not trained again, and one that was stopped goes on. Standard library alone.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCALES = {"size": (0.5, 2), "batch": (0.5, 2), "rate": (0.7, 1.4), "decay": (0.3, 3)}
 PEER_RATES = (5e-4, 1e-3, 2e-3)
+ROUNDS = 3
 # What a run's own config holds beside its choices.
 NOT_CHOICES = ("name", "run_dir", "data", "seed", "train", "threads", "device")
 
@@ -31,27 +34,67 @@ def read_json(path):
         return json.load(file)
 
 
+def kind_of(name):
+    """What a run is measured as; None where its steps cost what the recipe's cost."""
+    what, _, _ = name.rpartition(" ")
+    if what in ("rate", "decay"):
+        return None
+    return name if what in SCALES else what
+
+
 class Grid:
     def __init__(self, options):
         self.options = options
         os.makedirs(options.work, exist_ok=True)
+        self.measured_file = os.path.join(options.work, "measured.json")
+        self.measured = read_json(self.measured_file) if os.path.exists(self.measured_file) else {}
 
-    def length(self, scale=1.0):
-        """The settings of the length of a run that costs as much as one of --tokens, for a model `scale` times as large."""
-        if self.options.time:
-            return {"time": self.options.time}
-        return {"tokens": round(self.options.tokens / scale)}
-
-    def train(self, name, seed, changes, scale=1.0):
-        """Trains a run, unless it is there; (status, its own config)."""
-        folder = os.path.join(self.options.work, name, f"seed_{seed}")
+    def write(self, name, seed, length, changes):
+        """Writes the config of a run that is `length` long; (its path, the run's folder)."""
+        folder = os.path.join(self.options.work, name.replace(" ", "_"), f"seed_{seed}")
         config = {"data": {"train": self.options.corpus, "cache_dir": os.path.join(self.options.work, "cache")}, "seed": seed}
-        config |= {"train": self.length(scale), "checkpoint": {"every": 0}, "eval": {"every": 0}, "log": {"tensorboard": False}} | changes
+        config |= {"train": length, "checkpoint": {"every": 0}, "eval": {"every": 0}, "log": {"tensorboard": False}} | changes
         path = folder + ".json"
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         if not os.path.exists(folder):  # a run keeps the config that it began with
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(config, file, indent=1)
+        return path, folder
+
+    def plan(self, path):
+        done = subprocess.run([self.options.lmtrain, "plan", path, "--json"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"lmtrain plan {path}: {done.stderr.strip()[-500:]}")
+        return json.loads(done.stdout)
+
+    def measure(self, seed, base, points):
+        """Measures how many tokens a run of each kind trains in --time, in parts of the recipe's run: medians of alternating rounds."""
+        kinds = {kind_of(name): changes for name, changes, _ in points if kind_of(name)}
+        missing = {kind: changes for kind, changes in kinds.items() if kind not in self.measured}
+        if not missing:
+            return
+        missing["recipe"] = self.explicit(seed, base, lambda config: None)
+        rounds = {kind: [] for kind in missing}
+        for _ in range(ROUNDS):
+            for kind, changes in missing.items():
+                path, _ = self.write(kind + " measured", 0, {"time": self.options.time}, changes)
+                rounds[kind].append(self.plan(path)["tokens"])
+                print(f"{kind}: {rounds[kind][-1]} tokens in {self.options.time}", file=sys.stderr, flush=True)
+        own = statistics.median(rounds.pop("recipe"))
+        self.measured |= {kind: statistics.median(tokens) / own for kind, tokens in rounds.items()}
+        with open(self.measured_file, "w", encoding="utf-8") as file:
+            json.dump(self.measured, file, indent=1)
+
+    def length(self, name, scale, base_tokens):
+        """The settings of the length of a run as costly as the recipe's; its model is `scale` times as large."""
+        if self.options.tokens:
+            return {"tokens": round(self.options.tokens / scale)}
+        kind = kind_of(name)
+        return {"tokens": round(base_tokens * (self.measured[kind] if kind else 1))}
+
+    def train(self, name, seed, changes, length):
+        """Trains a run, unless it is there; (status, its own config)."""
+        path, folder = self.write(name, seed, length, changes)
         status = os.path.join(folder, "status.json")
         if not os.path.exists(status) or read_json(status)["state"] != "done":
             command = [self.options.lmtrain, "train", path, "--run-dir", folder, "--continue"]
@@ -112,23 +155,20 @@ class Grid:
     def run(self):
         rows = {}
         for seed in self.options.seeds:
-            status, base = self.train("recipe", seed, {})
-            parameters = self.parameters(seed)
+            length = {"time": self.options.time} if self.options.time else {"tokens": self.options.tokens}
+            status, base = self.train("recipe", seed, {}, length)
             rows.setdefault("recipe", []).append((status.get("eval_loss"), status["tokens"], base))
-            for name, changes, scale in self.points(seed, base, parameters):
-                if self.options.only and name not in self.options.only:
-                    continue
-                status, config = self.train(name.replace(" ", "_"), seed, changes, scale)
+            parameters = self.plan(os.path.join(self.options.work, "recipe", f"seed_{seed}", "config.json"))["parameters"]
+            points = [point for point in self.points(seed, base, parameters) if not self.options.only or point[0] in self.options.only]
+            if self.options.time:
+                self.measure(seed, base, points)
+            if self.options.measure:
+                return
+            for name, changes, scale in points:
+                status, config = self.train(name, seed, changes, self.length(name, scale, base["train"]["tokens"]))
                 rows.setdefault(name, []).append((status.get("eval_loss"), status["tokens"], config))
                 self.show(rows)
         self.show(rows, last=True)
-
-    def parameters(self, seed):
-        done = subprocess.run([self.options.lmtrain, "plan", os.path.join(self.options.work, "recipe", f"seed_{seed}", "config.json"), "--json"],
-                              capture_output=True, text=True, check=False)  # fmt: skip
-        if done.returncode != 0:
-            sys.exit(f"lmtrain plan: {done.stderr.strip()[-500:]}")
-        return json.loads(done.stdout)["parameters"]
 
     def show(self, rows, last=False):
         if not last:
@@ -162,6 +202,7 @@ def main():
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1])
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--measure", action="store_true")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--lmtrain", default=os.path.join(REPO, "build", "lmtrain"))
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 """Time to a given loss: Hugging Face Trainer at its best of three learning rates against lmtrain's recipe, on a CPU.
 
     python=$(scripts/check_transformers.sh --python)      # the virtual environment with torch and transformers
-    $python scripts/time_to_loss.py configs/quickstart.json --corpus "$(scripts/setup.sh --print-torch-root)" --json result.json
+    $python scripts/time_to_loss.py configs/muon_7m.json --corpus "$(scripts/setup.sh --print-torch-root)" --json result.json
 
 Both learn the same Llama (the sizes of the config) from the same documents with the same tokenizer, and are judged by
 `lmtrain eval` in fp32 on the same held-out documents, a hundredth of the corpus. The peer is transformers.Trainer as its
