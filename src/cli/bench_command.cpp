@@ -88,7 +88,7 @@ std::string to_text(const Config& config, const BenchResult& result) {
   // Three tables, since one would not fit 80 columns.
   Table steps = {{"length", "rows", "ms a step", "range", "tokens/s", "of matmul"}};
   Table phases = {{"length"}};
-  Table memory = {{"length", "peak memory", "MFU"}};
+  Table memory = {{"length", "peak memory", "planned", "MFU"}};
   for (const char* phase : kPhases) phases[0].emplace_back(phase);
   for (const LengthBench& length : result.lengths) {
     steps.push_back({str(length.length), str(length.micro_batches, " x ", length.micro_rows),
@@ -100,6 +100,7 @@ std::string to_text(const Config& config, const BenchResult& result) {
     for (const char* phase : kPhases)
       phases.back().push_back(milliseconds(length.phases.at(phase)));
     memory.push_back({str(length.length), format_bytes(length.peak_memory),
+                      format_bytes(static_cast<uint64_t>(length.planned_memory)),
                       length.mfu ? printed("%.0f %%", 100 * *length.mfu) : "-"});
   }
   return line("model",

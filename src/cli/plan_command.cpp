@@ -66,11 +66,18 @@ struct Shown {
 };
 
 Json memory_json(const MemoryPlan& memory) {
-  return {{"weights", memory.weights},           {"working_weights", memory.working_weights},
-          {"gradient", memory.gradient},         {"optimizer", memory.optimizer},
-          {"activations", memory.activations},   {"logits", memory.logits},
-          {"swiglu_value", memory.swiglu_value}, {"micro_gradient", memory.micro_gradient},
-          {"total", memory.device_total()},      {"snapshot", memory.snapshot}};
+  return {{"weights", memory.weights},
+          {"working_weights", memory.working_weights},
+          {"gradient", memory.gradient},
+          {"optimizer", memory.optimizer},
+          {"activations", memory.activations},
+          {"logits", memory.logits},
+          {"swiglu_value", memory.swiglu_value},
+          {"micro_gradient", memory.micro_gradient},
+          {"temporaries", memory.temporaries},
+          {"program", memory.program},
+          {"total", memory.device_total() + memory.program},
+          {"snapshot", memory.snapshot}};
 }
 
 Json expected_json(const std::optional<ExpectedPoint>& expected) {
@@ -190,8 +197,8 @@ void count_kept_value(const Config& config, const BatchOrder& order, int num_pro
   const at::Device device = device_of(config);
   if (device.is_cpu()) return;
   const std::optional<uint64_t> available = available_memory(device);
-  const auto first = static_cast<uint64_t>(memory.device_total() - memory.activations -
-                                           memory.logits - memory.micro_gradient);
+  const auto first =
+      static_cast<uint64_t>(memory.device_total() - memory.of_positions() - memory.micro_gradient);
   if (!available || *available < first) return;
   memory.swiglu_value = fitting_swiglu_value(config, {order.batch_lengths().back()},
                                              *available - first, {}, num_processes);
@@ -211,7 +218,9 @@ Table memory_table(const Shown& shown) {
   add("logits of the same", memory.logits);
   add("SwiGLU's value of the same, kept for the backward", memory.swiglu_value);
   add("gradient of the same", memory.micro_gradient);
-  add("together, about", memory.device_total());
+  add("operators at work", memory.temporaries);
+  add("the program", memory.program);
+  add("together, about", memory.device_total() + memory.program);
   add("more in host memory while a checkpoint is written", memory.snapshot);
   return table;
 }
@@ -282,6 +291,7 @@ int show_plan(const PlanArguments& options) {
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
   const BatchOrder order(order_spec(config, data, shard));
   RunPlan plan = plan_run(config, data, order, options.processes);
+  if (device_of(config).is_cpu()) plan.memory.program = program_bytes();
   count_kept_value(config, order, options.processes, plan.memory);
   std::optional<int64_t> eval_targets;
   if (data.eval_shard) {

@@ -22,6 +22,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "device/caching_allocator.h"
 #include "device/dispatch.h"
 #include "kernels/cpu/kernels.h"
 
@@ -231,6 +232,7 @@ void configure_runtime(int num_threads) {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
+  use_caching_allocator();
   // libtorch keeps two pools, its own and OpenMP's. Beside them either the threads that encode text
   // are at work, or the loader and the saver.
   const int in_a_pool = num_threads - 1;

@@ -5,6 +5,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include "base/machine.h"
+#include "device/caching_allocator.h"
 
 namespace lmtrain {
 namespace {
@@ -26,6 +27,7 @@ uint64_t peak_memory(const at::Device& device) {
 
 void reset_peak_memory(const at::Device& device) {
   if (device.is_cpu()) {
+    caching_allocator().release();
     reset_peak_resident();
     return;
   }

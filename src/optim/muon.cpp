@@ -109,6 +109,14 @@ Muon::Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType
   buffers_.insert(buffers_.end(), rest_.buffers().begin(), rest_.buffers().end());
 }
 
+// Directions, and two results of an iteration, of each shape.
+int64_t Muon::scratch_bytes() const {
+  int64_t numbers = 0;
+  for (const Batch& batch : batches_)
+    numbers += static_cast<int64_t>(batch.matrices.size()) * batch.rows * batch.columns;
+  return 3 * numbers * static_cast<int64_t>(c10::elementSize(iteration_dtype_));
+}
+
 void Muon::update(const UpdateStep& step, const at::Tensor& grad) {
   const at::NoGradGuard no_grad;
   rest_.update(step, grad);

@@ -38,6 +38,7 @@ class Muon : public Optimizer {
   Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype,
        const ParameterFilter& takes = every_parameter);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
+  int64_t scratch_bytes() const override;
   const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
 
  private:

@@ -58,6 +58,8 @@ class Optimizer {
   virtual void update(const UpdateStep& step, const at::Tensor& grad) = 0;
   // Returns update() in two halves; null for a rule, or a dtype, that has none.
   virtual CapturableUpdate* capturable() { return nullptr; }
+  // Returns about how many bytes update() needs while it works, beside state and gradient.
+  virtual int64_t scratch_bytes() const { return 0; }
   // Returns the whole state, which resume restores. A new optimizer has set it to zero.
   virtual const std::vector<OptimizerBuffer>& buffers() const = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -119,7 +120,8 @@ Phases measure_phases(BenchRun& run, const BenchOptions& options, const Batch& b
 
 // `phases`: null where they are still to be measured.
 LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& options,
-                    const Batch& batch, int64_t micro_batches, const Phases* phases) {
+                    const Batch& batch, int64_t micro_batches, const Phases* phases,
+                    int64_t program) {
   LengthBench result;
   result.length = batch.length;
   result.micro_rows = batch.rows;
@@ -127,9 +129,10 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   MemoryPlan planned = plan_memory(config, precision_of(config), batch.num_targets);
   if (keeps_swiglu_value())
     planned.swiglu_value = swiglu_value_bytes(config, precision_of(config), batch.num_targets);
-  result.planned_memory = planned.device_total();
+  planned.program = program;
+  result.planned_memory = planned.device_total() + planned.program;
   reset_peak_memory(run.device());
-  expect_memory(run.device(), static_cast<uint64_t>(result.planned_memory));
+  expect_memory(run.device(), static_cast<uint64_t>(planned.device_total()));
   const int64_t warmup =
       options.warmup + (run.engine().has_graphs() ? StepGraphs::kWarmUps + 1 : 0);
   for (int64_t i = 0; i < warmup; ++i) run.step(batch);
@@ -191,6 +194,8 @@ int64_t bench_vocab_size(const Config& config) {
 
 BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace) {
+  const bool on_cpu = device_of(config).is_cpu();
+  const auto program = on_cpu ? program_bytes() : 0;
   prepare_memory(config);
   BenchRun run(config, options);
   const std::vector<int64_t> lengths = lengths_of(config.sequence);
@@ -218,7 +223,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
   for (size_t i = 0; i < batches.size(); ++i) {
     note_matmul_rate();
     result.lengths.push_back(measure(run, config, options, batches[i], micro_batches_of(batches[i]),
-                                     phases.empty() ? nullptr : &phases[i]));
+                                     phases.empty() ? nullptr : &phases[i], program));
     report(result.lengths.back());
   }
   note_matmul_rate();
@@ -238,7 +243,7 @@ std::vector<double> measure_steps(const Config& config, const std::vector<int64_
   constexpr size_t kMost = 9;  // of one length
   BenchRun run(config, {});
   const MicroBatchLimits fit = fitted(config, run, lengths);
-  std::vector<double> medians;
+  std::vector<double> means;
   for (const int64_t length : lengths) {
     const Batch batch = random_batch(config, length, micro_rows(config, fit, length));
     const double micro_batches =
@@ -258,9 +263,10 @@ std::vector<double> measure_steps(const Config& config, const std::vector<int64_
     if (is_time_left()) steps.clear();
     while (is_time_left() && steps.size() < kMost) step();
     if (steps.empty()) step();
-    medians.push_back(median(steps));
+    means.push_back(std::accumulate(steps.begin(), steps.end(), 0.0) /
+                    static_cast<double>(steps.size()));
   }
-  return medians;
+  return means;
 }
 
 }  // namespace lmtrain

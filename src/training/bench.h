@@ -35,7 +35,7 @@ struct LengthBench {
   double flops_per_second = 0;  // by that count
   std::optional<double> mfu;    // by 6N + 12 L D T and the data sheet of the device, where known
   uint64_t peak_memory = 0;     // bytes: of the process on a CPU, of tensors on a GPU
-  int64_t planned_memory = 0;   // bytes, as memory_plan.h estimates what is on the device
+  int64_t planned_memory = 0;   // bytes, as memory_plan.h estimates them; on a CPU with the program
 };
 
 struct BenchResult {
@@ -67,8 +67,8 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
 
 // Returns the seconds of a whole step at each of `lengths`, which lengths_of() has, in their order:
 // of one micro-batch, counted as often as a process of `num_processes` has whole ones, and an
-// update. It measures for about `seconds`, and one step of each length at least. Otherwise as
-// run_bench().
+// update, means of some. It measures for about `seconds`, and one step of each length at least.
+// Otherwise as run_bench().
 std::vector<double> measure_steps(const Config& config, const std::vector<int64_t>& lengths,
                                   double seconds, int num_processes);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/machine.h"
 #include "device/torch_headers.h"
 #include "distributed/ownership.h"
 #include "distributed/tree_sum.h"
@@ -39,27 +40,34 @@ int64_t saved_by_layer(const ModelConfig& model, int64_t max_length, const Preci
   return precision.fp8 ? kept + (d + q + d + f) : kept + element * (2 * d);
 }
 
+struct OptimizerSizes {
+  int64_t state = 0;
+  int64_t scratch = 0;  // of an update
+};
 // On the device "meta" tensors have shapes and no memory, so the rule itself says what it keeps.
-int64_t optimizer_bytes(const OptimizerConfig& config, Parameters& on_meta,
-                        const ParameterFilter& takes) {
-  int64_t bytes = 0;
+OptimizerSizes optimizer_sizes(const OptimizerConfig& config, Parameters& on_meta,
+                               const ParameterFilter& takes) {
   const std::unique_ptr<Optimizer> optimizer = make_optimizer(config, on_meta, takes);
+  OptimizerSizes sizes = {0, optimizer->scratch_bytes()};
   for (const OptimizerBuffer& buffer : optimizer->buffers())
-    bytes += static_cast<int64_t>(buffer.values.nbytes());
-  return bytes;
+    sizes.state += static_cast<int64_t>(buffer.values.nbytes());
+  return sizes;
 }
 
-int64_t largest_share(const OptimizerConfig& config, Parameters& on_meta, int num_processes) {
+OptimizerSizes largest_share(const OptimizerConfig& config, Parameters& on_meta,
+                             int num_processes) {
   const std::vector<std::vector<int64_t>> chunks =
       cut_chunks(on_meta.layout(), config, num_processes);
-  int64_t most = 0;
+  OptimizerSizes most;
   for (size_t owner = 0; owner < static_cast<size_t>(num_processes); ++owner) {
     const auto takes = [&](const ParameterSpec& spec) {
       return std::any_of(chunks.begin(), chunks.end(), [&](const std::vector<int64_t>& cuts) {
         return spec.offset >= cuts[owner] && spec.offset < cuts[owner + 1];
       });
     };
-    most = std::max(most, optimizer_bytes(config, on_meta, takes));
+    const OptimizerSizes sizes = optimizer_sizes(config, on_meta, takes);
+    most.state = std::max(most.state, sizes.state);
+    most.scratch = std::max(most.scratch, sizes.scratch);
   }
   return most;
 }
@@ -143,6 +151,11 @@ int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
   return micro_positions * layers * element * model.intermediate_size;
 }
 
+int64_t program_bytes() {
+  constexpr int64_t kWoken = int64_t{32} << 20;  // 30 MiB were measured
+  return static_cast<int64_t>(resident_bytes()) + kWoken;
+}
+
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes) {
   const ModelConfig& model = config.model;
@@ -159,12 +172,14 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   if (config.parallel.sum == ParallelSum::kExact)
     plan.gradient *= std::bit_width(static_cast<uint64_t>(config.parallel.parts));
   int64_t written = plan.weights;  // of the masters, into a checkpoint
+  OptimizerSizes sizes;
   if (num_processes > 1 && config.parallel.shard != ParallelShard::kNone) {
-    plan.optimizer = largest_share(config.optimizer, parameters, num_processes);
+    sizes = largest_share(config.optimizer, parameters, num_processes);
     written = 4 * divided_sizes(config.optimizer, parameters.layout(), num_processes).share;
   } else {
-    plan.optimizer = optimizer_bytes(config.optimizer, parameters, every_parameter);
+    sizes = optimizer_sizes(config.optimizer, parameters, every_parameter);
   }
+  plan.optimizer = sizes.state;
   const int64_t of_layer =
       saved_by_layer(model, config.sequence.max_length, precision, device_of(config));
   const int64_t input = element * model.hidden_size;
@@ -176,6 +191,12 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
       element * *model.vocab_size *
       std::min(micro_positions,
                linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
+  // Gradients of gate and up, SwiGLU's value, and two of the layer's inputs.
+  if (device_of(config).is_cpu()) {
+    plan.temporaries =
+        micro_positions * element * (3 * model.intermediate_size + 2 * model.hidden_size) +
+        sizes.scratch;
+  }
   plan.snapshot = snapshot_bytes(config, written, plan.optimizer);
   if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
     divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);

@@ -26,14 +26,21 @@ struct MemoryPlan {
   // (fitting_swiglu_value of training/micro_batch_limits.h). plan_memory leaves it 0.
   int64_t swiglu_value = 0;
   int64_t micro_gradient = 0;  // of that micro-batch, before it is added to `gradient`
+  // What the backward of one layer needs of that micro-batch, and the update: a CPU keeps blocks of
+  // each size (device/caching_allocator.h). 0 on a GPU.
+  int64_t temporaries = 0;
+  // Host memory of the process beside all of these (program_bytes). plan_memory leaves it 0.
+  int64_t program = 0;
   // Host memory while a checkpoint is written. On a CPU without checkpoint.async that is only what
   // is rounded for it.
   int64_t snapshot = 0;
 
   int64_t device_total() const {
     return weights + working_weights + gradient + optimizer + activations + logits + swiglu_value +
-           micro_gradient;
+           micro_gradient + temporaries;
   }
+  // Returns the bytes that grow with the micro-batch, and that an allowance is made for.
+  int64_t of_positions() const { return activations + logits + temporaries; }
 };
 
 // The factor by which activations and logits may take more than the plan says: measured peaks grew
@@ -53,6 +60,11 @@ int64_t micro_gradient_bytes(const Parameters& parameters, const Precision& prec
 // these. `config` is resolved.
 int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
                            int64_t micro_positions);
+
+// Returns the bytes of host memory that the program takes beside a plan, of a process that has
+// allocated nothing of it yet: what is resident now (libraries, tokenizer, pages of the text), and
+// 32 MiB for the code and the threads that the first step wakes.
+int64_t program_bytes();
 
 // Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
 // length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`

@@ -25,13 +25,11 @@ MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_p
 
 // Returns what a micro-batch takes by the plan, and what the plan does not know.
 double with_allowance(const MemoryPlan& plan, double allowance = kAllowance) {
-  return allowance * static_cast<double>(plan.activations + plan.logits) +
+  return allowance * static_cast<double>(plan.of_positions()) +
          static_cast<double>(plan.micro_gradient);
 }
 
-int64_t of_micro_batch(const MemoryPlan& plan) {
-  return plan.activations + plan.logits + plan.micro_gradient;
-}
+int64_t of_micro_batch(const MemoryPlan& plan) { return plan.of_positions() + plan.micro_gradient; }
 
 std::string size_text(int64_t bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
 
@@ -65,6 +63,7 @@ std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t l
   add("copy for checkpoints", plan.snapshot);
   add("activations", plan.activations);
   add("logits", plan.logits);
+  add("operators", plan.temporaries);
   return str("the plan for ", counted(rows, "row"), " of length ", length,
              " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
 }

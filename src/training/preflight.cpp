@@ -197,7 +197,7 @@ bool cuts_as_qwen2(const fs::path& model) {
 }
 
 void tokenizer_of_qwen2(const Config& config, Warnings& warnings) {
-  if (config.model.model_type != ModelType::kQwen2) return;
+  if (config.model.model_type != ModelArchitecture::kQwen2) return;
   const std::optional<std::string>& model = config.tokenizer.model;
   if (model && cuts_as_qwen2(*model)) return;
   warnings.push_back(

@@ -81,8 +81,7 @@ int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available
     const MemoryPlan plan = plan_memory(config, precision, positions, num_processes);
     const int64_t value = with_value ? swiglu_value_bytes(config, precision, positions) : 0;
     const double again = config.compile == CompileMode::kGraph ? 1 : 0;
-    const auto unknown =
-        (kAllowance - 1 + again) * static_cast<double>(plan.activations + plan.logits);
+    const auto unknown = (kAllowance - 1 + again) * static_cast<double>(plan.of_positions());
     return static_cast<double>(plan.device_total() + value) + unknown <=
            kUsableOnGpu * static_cast<double>(*available);
   };

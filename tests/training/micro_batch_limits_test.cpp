@@ -83,10 +83,9 @@ TEST(MicroBatchLimits, RowsAreThoseOfTheConfigUnlessLowered) {
   EXPECT_EQ(fit, (MicroBatchLimits{256, {{16, 8}}}));
 }
 
-// The plan's activations and logits of `positions`.
+// What the plan has for `positions`.
 int64_t activations(const Config& config, int64_t positions) {
-  const MemoryPlan plan = plan_memory(config, {at::kFloat}, positions);
-  return plan.activations + plan.logits;
+  return plan_memory(config, {at::kFloat}, positions).of_positions();
 }
 
 TEST(MicroBatchLimits, ByThePlan) {
@@ -237,7 +236,7 @@ TEST(MicroBatchLimits, SwigluKeepsItsValueWhereThatFits) {
   const MemoryPlan plan = plan_memory(config, {at::kFloat}, 256);
   const int64_t value = swiglu_value_bytes(config, {at::kFloat}, 256);
   EXPECT_EQ(value, 256 * 4 * config.model.num_hidden_layers * config.model.intermediate_size);
-  const double needed = 1.5 * static_cast<double>(plan.activations + plan.logits) +
+  const double needed = 1.5 * static_cast<double>(plan.of_positions()) +
                         static_cast<double>(plan.micro_gradient + value);
   const auto enough = static_cast<uint64_t>(needed / 0.9) + 1;
   keep_swiglu_value_if_it_fits(config, {16, 64}, enough, {});

@@ -138,7 +138,7 @@ TEST_F(PreflightWarnings, AnOrdinaryRunHasNone) {
 }
 
 TEST_F(PreflightWarnings, ATokenizerThatTransformersOpensAsAnother) {
-  config.model.model_type = ModelType::kQwen2;
+  config.model.model_type = ModelArchitecture::kQwen2;
   expect("the one that is trained here");
   for (const char* other : {"llama3", "gpt2"}) {
     config.tokenizer.model = (kTokenizerJsons / (std::string(other) + ".json")).string();
@@ -147,7 +147,8 @@ TEST_F(PreflightWarnings, ATokenizerThatTransformersOpensAsAnother) {
   config.tokenizer.model = (kTokenizerJsons / "qwen2.json").string();
   EXPECT_EQ(warnings(), std::vector<std::string>());
   config.tokenizer.model.reset();
-  for (const ModelType type : {ModelType::kLlama, ModelType::kQwen3, ModelType::kMistral}) {
+  for (const ModelArchitecture type :
+       {ModelArchitecture::kLlama, ModelArchitecture::kQwen3, ModelArchitecture::kMistral}) {
     config.model.model_type = type;
     EXPECT_EQ(warnings(), std::vector<std::string>()) << name_of(type);
   }

@@ -116,7 +116,7 @@ TEST(Resolve, AGpuTakesTheMicroBatchThatItsMemoryHolds) {
     const int64_t value =
         positions >= 16384 ? swiglu_value_bytes(config, {at::kFloat}, positions) : 0;
     const double planned = static_cast<double>(plan.device_total() + value) +
-                           0.5 * static_cast<double>(plan.activations + plan.logits);
+                           0.5 * static_cast<double>(plan.of_positions());
     return static_cast<uint64_t>(planned / 0.9) + 1;
   };
   EXPECT_EQ(gpu_micro_tokens(config, std::nullopt, 1), 32768);
