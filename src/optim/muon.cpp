@@ -7,9 +7,9 @@
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
+#include "optim/make_optimizer.h"
 #include "optim/matrix_batch.h"
 #include "optim/newton_schulz.h"
-#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {
