@@ -541,30 +541,46 @@ struct OptimizerDefaults {
 };
 
 // The table of optimizers. A line has the value and the name of an `optimizer.type`, the paper that
-// it is from, and what differs from OptimizerDefaults. src/optim/NAME.cpp has the rule, and defines
-// its make_NAME() (optim/make_optimizer.h).
-#define LMTRAIN_OPTIMIZERS(X)                                                       \
-  X(kAdamW, adamw, "Loshchilov & Hutter 2019", .betas = {0.9, 0.95})                \
-  X(kLion, lion, "Chen et al. 2023", .betas = {0.9, 0.99}, .has_eps = false)        \
-  X(kSoap, soap, "Vyas et al. 2024", .betas = {0.95, 0.95}, .follows_width = false) \
-  X(kAdEMAMix, ademamix, "Pagliardini et al. 2024", .betas = {0.9, 0.999, 0.9999})  \
-  X(kMuon, muon, "Jordan 2024", .has_momentum = true)                               \
-  X(kSgd, sgd, "Polyak 1964", .betas = {}, .momentum = 0.9, .has_eps = false,       \
-    .has_momentum = true, .follows_width = false)                                   \
-  X(kRmsProp, rmsprop, "Tieleman & Hinton 2012", .betas = {0.99})                   \
-  X(kAdam, adam, "Kingma & Ba 2015", .weight_decay = 0)                             \
-  X(kAdopt, adopt, "Taniguchi et al. 2024", .betas = {0.9, 0.9999}, .eps = 1e-6)    \
-  X(kMars, mars, "Yuan et al. 2024", .betas = {0.95, 0.99})
+// it is from, when to use it (`config explain optimizer.type`), and what differs from
+// OptimizerDefaults. src/optim/NAME.cpp has the rule, and defines its make_NAME()
+// (optim/make_optimizer.h).
+#define LMTRAIN_OPTIMIZERS(X)                                                                     \
+  X(kAdamW, adamw, "Loshchilov & Hutter 2019",                                                    \
+    "the usual choice, and the one that others are compared with", .betas = {0.9, 0.95})          \
+  X(kLion, lion, "Chen et al. 2023",                                                              \
+    "half of AdamW's state; takes a rate about 5 times lower and a decay as much higher",         \
+    .betas = {0.9, 0.99}, .has_eps = false)                                                       \
+  X(kSoap, soap, "Vyas et al. 2024",                                                              \
+    "fewer steps, each dearer: it keeps bases of every matrix, which need time and memory",       \
+    .betas = {0.95, 0.95}, .follows_width = false)                                                \
+  X(kAdEMAMix, ademamix, "Pagliardini et al. 2024",                                               \
+    "long runs: a third, slow moment that needs a warm-up; half more state",                      \
+    .betas = {0.9, 0.999, 0.9999})                                                                \
+  X(kMuon, muon, "Jordan 2024",                                                                   \
+    "fewer steps to the same loss at most sizes; costs some matrix products a step, and keeps "   \
+    "one state instead of two for matrices",                                                      \
+    .has_momentum = true)                                                                         \
+  X(kSgd, sgd, "Polyak 1964", "experiments; no second moment, and seldom good for transformers",  \
+    .betas = {}, .momentum = 0.9, .has_eps = false, .has_momentum = true, .follows_width = false) \
+  X(kRmsProp, rmsprop, "Tieleman & Hinton 2012", "experiments; AdamW without the first moment",   \
+    .betas = {0.99})                                                                              \
+  X(kAdam, adam, "Kingma & Ba 2015",                                                              \
+    "comparisons with older work: decay is added to the gradient", .weight_decay = 0)             \
+  X(kAdopt, adopt, "Taniguchi et al. 2024", "AdamW that converges with any second beta",          \
+    .betas = {0.9, 0.9999}, .eps = 1e-6)                                                          \
+  X(kMars, mars, "Yuan et al. 2024",                                                              \
+    "AdamW on a gradient whose noise is lowered; keeps the last gradient too",                    \
+    .betas = {0.95, 0.99})
 
 // `optimizer.type`.
 enum class OptimizerType {
-#define LMTRAIN_VALUE(type, name, source, ...) type,
+#define LMTRAIN_VALUE(type, name, source, note, ...) type,
   LMTRAIN_OPTIMIZERS(LMTRAIN_VALUE)
 #undef LMTRAIN_VALUE
 };
 constexpr auto enum_names(OptimizerType) {
   using enum OptimizerType;
-#define LMTRAIN_NAME(type, name, source, ...) {type, #name},
+#define LMTRAIN_NAME(type, name, source, note, ...) {type, #name},
   return std::to_array<EnumName<OptimizerType>>({LMTRAIN_OPTIMIZERS(LMTRAIN_NAME)});
 #undef LMTRAIN_NAME
 }

@@ -416,8 +416,8 @@ SettingTable model_settings(ModelConfig& model, const std::string& prefix) {
 
 OptimizerDefaults optimizer_defaults(OptimizerType type) {
   switch (type) {
-#define LMTRAIN_DEFAULTS(value, name, source, ...) \
-  case OptimizerType::value:                       \
+#define LMTRAIN_DEFAULTS(value, name, source, note, ...) \
+  case OptimizerType::value:                             \
     return OptimizerDefaults{__VA_ARGS__};
     LMTRAIN_OPTIMIZERS(LMTRAIN_DEFAULTS)
 #undef LMTRAIN_DEFAULTS
@@ -458,7 +458,7 @@ std::string text_of(const std::vector<double>& numbers) {
 }
 
 std::string optimizer_sources() {
-#define LMTRAIN_SOURCE(type, name, source, ...) source,
+#define LMTRAIN_SOURCE(type, name, source, note, ...) source,
   return join(std::vector<std::string>{LMTRAIN_OPTIMIZERS(LMTRAIN_SOURCE)}, "; ");
 #undef LMTRAIN_SOURCE
 }

@@ -9,8 +9,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Paramet
                                           const ParameterFilter& takes) {
   check_groups(config, parameters.layout());
   switch (config.type) {
-#define LMTRAIN_MAKE_RULE(type, name, source, ...) \
-  case OptimizerType::type:                        \
+#define LMTRAIN_MAKE_RULE(type, name, source, note, ...) \
+  case OptimizerType::type:                              \
     return make_##name(config, parameters, takes);
     LMTRAIN_OPTIMIZERS(LMTRAIN_MAKE_RULE)
 #undef LMTRAIN_MAKE_RULE

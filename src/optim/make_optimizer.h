@@ -18,7 +18,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Paramet
 using MakeRule = std::unique_ptr<Optimizer>(const OptimizerConfig& config, Parameters& parameters,
                                             const ParameterFilter& takes);
 // Declares make_adamw() and so on; NAME.cpp defines make_NAME().
-#define LMTRAIN_DECLARE_RULE(type, name, source, ...) MakeRule make_##name;
+#define LMTRAIN_DECLARE_RULE(type, name, source, note, ...) MakeRule make_##name;
 LMTRAIN_OPTIMIZERS(LMTRAIN_DECLARE_RULE)
 #undef LMTRAIN_DECLARE_RULE
 
