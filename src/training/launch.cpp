@@ -18,7 +18,6 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/given_model.h"

@@ -10,7 +10,6 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/remove_checkpoint.h"
 #include "checkpoint/retention.h"
 #include "device/failure.h"
 #include "distributed/orders.h"
