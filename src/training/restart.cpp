@@ -246,7 +246,8 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
     require_same_data(run_, folder.checkpoint(*checkpoint),
                       read_manifest(folder.checkpoint(*checkpoint)).fingerprint, config_,
                       data_.fingerprint);
-  tell(processes_, AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
+  broadcast_order(processes_,
+                  AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
   return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial, processes_);
 }
 
