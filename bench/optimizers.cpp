@@ -16,7 +16,7 @@
 #include "base/machine.h"
 #include "device/device.h"
 #include "kernels/cpu/kernels.h"
-#include "optim/newton_schulz.h"
+#include "optim/muon.h"
 #include "optim/support.h"
 
 namespace lmtrain {

@@ -4,8 +4,8 @@
     scripts/count_house.py                    this tree
     scripts/count_house.py BEFORE [AFTER]     two trees side by side: folders, or commits of this repository
 
-A room is a folder of src that holds sources. A header has one user when at most one file of src besides its own source includes it; tests do
-not count. Pronoun chains are the lines of headers that say "those of", "that of", "none where", "as many" or "of which". Standard library only.
+A room is a folder of src that holds sources. A header has one user when at most one file of src besides its own source includes it; the next
+row leaves out those that a test or a benchmark includes. Pronoun chains are the lines of headers that say "those of", "that of", "none where", "as many" or "of which". Standard library only.
 """
 
 import argparse
@@ -50,18 +50,29 @@ def headers_with_one_user(src, sources):
     return found
 
 
+def included_by(folder):
+    """The headers that the sources below a folder include."""
+    found = set()
+    for path in files_below(folder, SOURCES):
+        found.update(match[1] for line in lines_of(path) if (match := re.match(r'\s*#include "([^"]+)"', line)))
+    return found
+
+
 def count(root):
     src, docs = os.path.join(root, "src"), os.path.join(root, "docs")
     sources = files_below(src, SOURCES)
     headers = [path for path in sources if path.endswith((".h", ".cuh"))]
     cmake = ["\n".join(lines_of(path)) for path in files_below(src, ("CMakeLists.txt", "rooms.cmake"))]
     pages = files_below(docs, (".md",))
+    one_user = headers_with_one_user(src, sources)
+    tested = included_by(os.path.join(root, "tests")) | included_by(os.path.join(root, "bench"))
     return {
         "rooms": len({os.path.dirname(path) for path in sources}),
         "libraries": sum(len(LIBRARY.findall(text)) for text in cmake),
         "files in src": len(files_below(src, "")),
         "lines in src": sum(len(lines_of(path)) for path in sources),
-        "headers with one user": len(headers_with_one_user(src, sources)),
+        "headers with one user": len(one_user),
+        "... that no test needs": len(set(one_user) - tested),
         "pages of docs": len(pages),
         "lines of docs": sum(len(lines_of(path)) for path in pages),
         "pronoun chains in headers": sum(bool(CHAINS.search(line)) for path in headers for line in lines_of(path)),
@@ -71,7 +82,7 @@ def count(root):
 def counts_of(tree):
     if os.path.isdir(tree):
         return count(tree)
-    archive = subprocess.run(["git", "-C", REPO, "archive", tree, "src", "docs"], stdout=subprocess.PIPE, check=True).stdout
+    archive = subprocess.run(["git", "-C", REPO, "archive", tree, "src", "docs", "tests", "bench"], stdout=subprocess.PIPE, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(folder)

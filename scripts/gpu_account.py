@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """The account of a training step on a GPU: FLOPs, bytes and time of each kernel, estimated from the model's shape.
 
-    python3 scripts/gpu_account.py                         the tables of docs/gpu.md: one model by kernels, the others by phases
-    python3 scripts/gpu_account.py --write                 puts them there
+    python3 scripts/gpu_account.py                         one model by kernels, the others by phases
     python3 scripts/gpu_account.py --size 1.1b             one model by kernels
     python3 scripts/gpu_account.py --size 124m --bench bench.json     beside what `lmtrain bench --json` measured
 
@@ -12,14 +11,9 @@ phases of the length of the account are compared, and those that differ by more 
 
 import argparse
 import json
-import os
 import sys
 
 from bench_processes import SIZES
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-PAGE = os.path.join(HERE, "..", "docs", "gpu.md")
-BEGIN, END = "<!-- account: begin (scripts/gpu_account.py --write) -->\n", "<!-- account: end -->\n"
 
 LENGTHS = {"124m": 1024, "350m": 2048, "1.1b": 2048}
 BATCH, MICRO = 131072, 32768  # positions of a step and of a micro-batch
@@ -206,13 +200,6 @@ def tables():
     return "\n".join([*(table(size, by_kernel=size == next(iter(LENGTHS))) for size in LENGTHS), table_of_micros()])
 
 
-def page_with(text):
-    with open(PAGE, encoding="utf-8") as file:
-        page = file.read()
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + text + END + rest.split(END)[1]
-
-
 def compare(size, bench):
     """Lines of a table of phases, estimated and measured; those that differ too much are marked."""
     lines = ["| phase | estimated ms | measured ms | measured / estimated | |", "|---|---|---|---|---|"]
@@ -231,7 +218,6 @@ def compare(size, bench):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/gpu.md")
     parser.add_argument("--size", choices=LENGTHS, help="one model")
     parser.add_argument("--bench", metavar="FILE", help="what `lmtrain bench --json` printed for it")
     arguments = parser.parse_args()
@@ -240,10 +226,6 @@ def main():
             parser.error("--bench needs --size")
         with open(arguments.bench, encoding="utf-8") as file:
             print(compare(arguments.size, json.load(file)))
-    elif arguments.write:
-        text = page_with(tables())
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(text)
     else:
         print(table(arguments.size) if arguments.size else tables(), end="")
 

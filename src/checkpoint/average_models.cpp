@@ -31,10 +31,8 @@ std::string architecture_difference(ModelConfig first, ModelConfig other) {
     model->activation_checkpointing = false;
     model->initializer_range = ModelConfig().initializer_range;
   }
-  SettingTable first_table;
-  SettingTable other_table;
-  add_model_settings(first_table, first, "");
-  add_model_settings(other_table, other, "");
+  const SettingTable first_table = model_settings(first, "");
+  const SettingTable other_table = model_settings(other, "");
   for (const Setting& setting : first_table.settings()) {
     const std::string first_value = value_text(setting);
     const std::string other_value = value_text(*other_table.find(setting.key));

@@ -29,8 +29,8 @@ class LoadedModel {
   // for a model of a run; Error(kIo).
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);
 
-  // Adds to the answer of a command which weights it is of: "checkpoint", their folder, and "step",
-  // null where that is no checkpoint.
+  // Adds to a command's answer which weights gave it: "checkpoint", the folder of the weights, and
+  // "step", which is null when the folder is no checkpoint.
   void add_source(nlohmann::ordered_json& answer) const;
   Llama& model() { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -38,12 +38,13 @@ class LoadedModel {
   int64_t max_length() const { return model_->max_length(); }
   int num_threads() const { return num_threads_; }
   std::string precision() const;  // the dtype of its products: "fp32", "bf16" or "fp16"
-  // These two are as the run was trained. For a HF folder without a run they are as a run with its
-  // tokenizer would add them (resolve_document_ends of prepare/given_tokenizer.h).
+  // Whether documents begin with BOS and end with EOS, as in the run of the model. A HF folder
+  // without a run has what a new run with its tokenizer would have (resolve_document_ends of
+  // prepare/given_tokenizer.h).
   bool add_bos() const { return add_bos_; }
   bool add_eos() const { return add_eos_; }
-  // Returns the ids that end a text: EOS of the tokenizer, and "eos_token_id", a number or a list,
-  // of the generation_config.json in the folder, or, where that has none, of its config.json.
+  // Returns the ids that end a text: EOS of the tokenizer, and "eos_token_id", a number or a list.
+  // generation_config.json of the folder says it, or else config.json.
   const std::set<int32_t>& stop_ids() const { return stop_ids_; }
 
  private:

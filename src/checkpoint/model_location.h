@@ -32,15 +32,16 @@ struct ModelRequest {
   std::optional<int64_t> step{};  // the one of this step
 };
 
-// Finds the model at `path`. A run folder gives the checkpoint that `request` means. The best is
-// the valid one with the lowest held-out loss at its own step, the earlier of two equal ones; each
-// damaged one that would be better is named in a warning. Where no evaluation after step 0 says
-// which is the best, it is the newest valid one. A note in the log names the step of the checkpoint
-// that is taken, and how to take another. A checkpoint is verified but for optimizer.safetensors
-// and state.json, from which the losses are read; in a HF folder only config.json is looked for.
-// Throws Error(kUsage) when the path does not exist or holds no model (the message names the runs
-// in it), when there is no checkpoint of the step, or when `request` chooses and the path is no run
-// folder; Error(kCheckpoint) when the checkpoint, or all of the run's, are damaged.
+// Finds the model at `path`. A run folder gives the checkpoint that `request` means. The best
+// checkpoint is the valid one with the lowest held-out loss at its own step, and the earlier of two
+// equal ones. A warning names each damaged one that would be better. Without an evaluation after
+// step 0 the newest valid one is the best. A note in the log names the step that is taken, and how
+// to take another. A checkpoint is verified except for state.json, which has the losses, and
+// optimizer.safetensors. In a HF folder only config.json is looked for. Throws:
+//   Error(kUsage)       the path does not exist, or holds no model; the message names runs in it
+//   Error(kUsage)       the run has no checkpoint of the step
+//   Error(kUsage)       `request` chooses, and the path is no run folder
+//   Error(kCheckpoint)  the checkpoint is damaged, or all checkpoints of the run are
 ModelLocation locate_model(const std::filesystem::path& path, const ModelRequest& request = {});
 
 // Returns whether the checkpoint of a run was removed since it was located: the process that trains

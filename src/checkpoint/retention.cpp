@@ -4,10 +4,11 @@
 
 #include "base/error.h"
 #include "base/examine.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/remove_checkpoint.h"
+#include "checkpoint/trial.h"
 #include "formats/manifest.h"
 
 namespace lmtrain {
@@ -31,6 +32,10 @@ SavedCheckpoint describe_checkpoint(const RunFolder& run, int64_t step,
   for (const EvaluatedStep& evaluated : evaluations.after_save)
     if (evaluated.step == step) saved.eval_loss = evaluated.loss;
   return saved;
+}
+
+void remove_manifest(const std::filesystem::path& checkpoint) {
+  if (!is_link(checkpoint)) remove_tree(checkpoint / kManifestFile);
 }
 
 }  // namespace
@@ -83,6 +88,23 @@ void remove_old_checkpoints(const RunFolder& run, const TrainingState& newest,
   } catch (const Error& error) {
     log_warning(str("older checkpoints are not removed yet: ", error.what()));
   }
+}
+
+void remove_checkpoint(const RunFolder& run, int64_t step) {
+  remove_manifest(run.checkpoint(step));
+  remove_tree(run.checkpoint(step));
+}
+
+void remove_checkpoints(const RunFolder& run) {
+  if (!is_link(run.checkpoints())) {
+    for (const int64_t step : run.checkpoint_steps()) remove_manifest(run.checkpoint(step));
+  }
+  remove_tree(run.checkpoints());
+}
+
+void remove_trial_checkpoints(const RunFolder& run, int64_t seed) {
+  const RunFolder trial = trial_folder(run, seed);
+  if (!is_link(run.trials()) && !is_link(trial.path())) remove_checkpoints(trial);
 }
 
 }  // namespace lmtrain

@@ -23,7 +23,7 @@ void share_limits(Processes& processes, MicroBatchLimits& limits) {
   if (processes.is_only()) return;
   std::string mine = str(limits.micro_tokens);
   for (const auto& [length, rows] : limits.rows) mine += str(" ", length, " ", rows);
-  for (const std::string& text : processes.gather_texts(mine)) {
+  for (const std::string& text : processes.all_gather_texts(mine)) {
     std::istringstream numbers(text);
     int64_t micro_tokens = 0, length = 0, rows = 0;
     numbers >> micro_tokens;
@@ -37,9 +37,9 @@ void share_limits(Processes& processes, MicroBatchLimits& limits) {
 
 void require_alike(Processes& processes, const std::string& fingerprint,
                    const std::string& instructions) {
-  const std::vector<std::string> prints = processes.gather_texts(fingerprint);
-  const std::vector<std::string> versions = processes.gather_texts(LMTRAIN_VERSION);
-  const std::vector<std::string> processors = processes.gather_texts(instructions);
+  const std::vector<std::string> prints = processes.all_gather_texts(fingerprint);
+  const std::vector<std::string> versions = processes.all_gather_texts(LMTRAIN_VERSION);
+  const std::vector<std::string> processors = processes.all_gather_texts(instructions);
   for (size_t rank = 1; rank < prints.size(); ++rank) {
     const std::string name = processes.name_of(static_cast<int>(rank));
     if (versions[rank] != versions[0]) {

@@ -16,7 +16,7 @@
 namespace lmtrain {
 
 struct TrainingState {
-  std::string run;                   // id of the run (run_identity.h)
+  std::string run;                   // id of the run (RunIdentity)
   int64_t seed = 0;                  // the run's seed; with random restart, the trial's
   int64_t step = 0;                  // updates applied
   int64_t batch = 0;                 // number of the next batch in the order of data, from 0
@@ -37,10 +37,9 @@ struct TrainingState {
   MicroBatchLimits micro;               // smaller micro-batches, where memory was too small
 };
 
-// Returns whether the checkpoint of the state `saved` has to be published again for `now`: a resume
-// from it would go on otherwise, although no update may have come in between. Batches that the
-// guard has left out at its step would be met again, or an evaluation that is made would be made
-// again.
+// Returns whether `now` must be saved although the checkpoint of `saved` may have the same step: a
+// resume from `saved` would meet batches that the guard has skipped since, or would repeat an
+// evaluation.
 bool must_save_again(const TrainingState& saved, const TrainingState& now);
 
 // Returns the JSON text of state.json.

@@ -15,7 +15,7 @@
 #include "config/parse.h"
 #include "config/recipe.h"
 #include "device/device.h"
-#include "device/trace.h"
+#include "device/profile.h"
 #include "formats/strict_json.h"
 #include "training/bench.h"
 #include "training/resolve.h"

@@ -21,7 +21,7 @@
 #include "eval/evaluate.h"
 #include "eval/evaluate_tasks.h"
 #include "eval/json_record.h"
-#include "eval/task_report.h"
+#include "eval/task_result.h"
 #include "prepare/prepare.h"
 #include "training/eval_data.h"
 

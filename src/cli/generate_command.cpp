@@ -10,9 +10,9 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/loaded_model.h"
-#include "checkpoint/prompts.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "eval/prompt_file.h"
 #include "model/generate.h"
 #include "tokenizer/text_stream.h"
 

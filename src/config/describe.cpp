@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -72,24 +74,11 @@ std::string describe_use(const Setting& setting) {
 
 namespace {
 
-struct TypeNote {
-  const char* type;
-  const char* note;  // when to use it, what it needs
-};
-constexpr TypeNote kTypeNotes[] = {
-    {"adamw", "the usual choice, and the one that others are compared with"},
-    {"muon",
-     "fewer steps to the same loss at most sizes; costs some matrix products a step, and keeps one "
-     "state instead of two for matrices"},
-    {"lion", "half of AdamW's state; takes a rate about 5 times lower and a decay as much higher"},
-    {"soap",
-     "fewer steps, each dearer: it keeps bases of every matrix, which need time and memory"},
-    {"ademamix", "long runs: a third, slow moment that needs a warm-up; half more state"},
-    {"sgd", "experiments; no second moment, and seldom good for transformers"},
-    {"rmsprop", "experiments; AdamW without the first moment"},
-    {"adam", "comparisons with older work: decay is added to the gradient"},
-    {"adopt", "AdamW that converges with any second beta"},
-    {"mars", "AdamW on a gradient whose noise is lowered; keeps the last gradient too"},
+// When to use each type of optimizer, and what it needs.
+const std::pair<std::string_view, const char*> kTypeNotes[] = {
+#define LMTRAIN_NOTE(type, name, source, note, ...) {#name, note},
+    LMTRAIN_OPTIMIZERS(LMTRAIN_NOTE)
+#undef LMTRAIN_NOTE
 };
 
 // The keys that this type uses and few others do.
@@ -112,8 +101,8 @@ std::string explained_types(const SettingTable& table) {
   for (const std::string& type : setting.choices) {
     std::string line = "    " + type;
     line.resize(std::max<size_t>(line.size() + 1, 20), ' ');
-    for (const TypeNote& note : kTypeNotes)
-      if (type == note.type) line += note.note;
+    for (const auto& [name, note] : kTypeNotes)
+      if (type == name) line += note;
     const std::vector<std::string> keys = own_keys(table, type);
     if (!keys.empty()) line += "; its keys: " + join(keys, ", ");
     out += line + "\n";

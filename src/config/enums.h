@@ -1,6 +1,7 @@
 // Some settings take one of a few values. Each has an enum here, and its values have their names:
 // in the file, in messages and in output. The names are written here alone, in the order in which
-// they are listed; the table of settings takes them from here (settings.h).
+// they are listed; the table of settings takes them from here. OptimizerType, which has a table of
+// its own, is in config.h.
 #pragma once
 
 #include <array>
@@ -152,33 +153,6 @@ constexpr auto enum_names(Initializer) {
   using enum Initializer;
   return std::to_array<EnumName<Initializer>>(
       {{kNormal, "normal"}, {kZeroOutputs, "zero_outputs"}});
-}
-
-// `optimizer.type`.
-enum class OptimizerType {
-  kAdamW,
-  kLion,
-  kSoap,
-  kAdEMAMix,
-  kMuon,
-  kSgd,
-  kRmsProp,
-  kAdam,
-  kAdopt,
-  kMars
-};
-constexpr auto enum_names(OptimizerType) {
-  using enum OptimizerType;
-  return std::to_array<EnumName<OptimizerType>>({{kAdamW, "adamw"},
-                                                 {kLion, "lion"},
-                                                 {kSoap, "soap"},
-                                                 {kAdEMAMix, "ademamix"},
-                                                 {kMuon, "muon"},
-                                                 {kSgd, "sgd"},
-                                                 {kRmsProp, "rmsprop"},
-                                                 {kAdam, "adam"},
-                                                 {kAdopt, "adopt"},
-                                                 {kMars, "mars"}});
 }
 
 // `optimizer.ns_coefficients`.

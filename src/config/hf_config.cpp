@@ -87,8 +87,7 @@ ModelConfig parse_hf_model_config(std::string_view text, const std::string& orig
   if (!json.root) throw Error(ErrorKind::kData, join(json.problems, "\n"));
   const ModelConfig defaults = defaults_of(named_type(*json.root));
   ModelConfig model = defaults;
-  SettingTable table;
-  add_model_settings(table, model, "");
+  const SettingTable table = model_settings(model, "");
   // A key that transformers' class does not know has no effect in transformers either.
   SettingReader reader(SettingReader::UnknownKeys::kIgnore);
   reader.read_section(*json.root, table, "", "");

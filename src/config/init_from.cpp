@@ -118,10 +118,8 @@ void check_init_from(const Config& config, const InitFromFolder& folder, Setting
   // In a Qwen's file the number is there also where it has no effect.
   if (theirs.model_type != ModelArchitecture::kMistral)
     theirs.sliding_window = given.sliding_window;
-  SettingTable given_table;
-  SettingTable their_table;
-  add_model_settings(given_table, given, "model.");
-  add_model_settings(their_table, theirs, "model.");
+  const SettingTable given_table = model_settings(given, "model.");
+  const SettingTable their_table = model_settings(theirs, "model.");
   for (const Setting& setting : given_table.settings()) {
     // null leaves no origin, and means another model for these.
     const bool says_null =

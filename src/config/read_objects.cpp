@@ -182,8 +182,7 @@ void SettingReader::read_rope_parameters(const JsonNode& node, const SettingTabl
 
   // Read aside, as the two keys of transformers 4, then compared with those if they are given.
   ModelConfig aside;
-  SettingTable aside_table;
-  add_model_settings(aside_table, aside, prefix);
+  const SettingTable aside_table = model_settings(aside, prefix);
   JsonNode object = node;
   if (const JsonNode* value = node.find("rope_theta")) {
     read(*value, *aside_table.find(theta.key), here + "/rope_theta");

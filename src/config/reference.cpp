@@ -6,7 +6,7 @@ namespace {
 
 constexpr const char* kIntroduction = R"(# Configuration
 
-<!-- Generated from src/config/*settings.cpp. Do not edit; after a change there run
+<!-- Generated from src/config/config.h. Do not edit; after a change there run
      LMTRAIN_UPDATE_DOCS=1 build/test_config --gtest_filter='Reference.*' -->
 
 A run is described by one JSON file. `//` and `/* */` comments are allowed; otherwise it is strict JSON: no comma before

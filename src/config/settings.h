@@ -1,5 +1,5 @@
 // The table of settings has every key of the run configuration once, with its field in Config,
-// meaning, default and range.
+// meaning, default and range. Its rows are the add_settings() of config/config.h.
 //
 // `config_settings(config)` binds the table to one Config, which is then parsed, printed and
 // explained through it. The default of a setting is the value in a default-constructed struct. All
@@ -63,34 +63,6 @@ using SettingSlot =
                  std::vector<OptimizerGroupConfig>*, std::optional<EarlyStopConfig>*,
                  std::vector<std::string>*, std::optional<std::vector<std::string>>*,
                  std::optional<SamplesConfig>*>;
-
-// The kind of JSON that a setting takes.
-enum class SettingKind {
-  kBool,
-  kInteger,
-  kNumber,
-  kText,
-  kName,               // text that can be a folder's name
-  kPath,               // ${VAR} expanded
-  kChoice,             // the name of an enum's value
-  kDevice,             // auto | cpu | cuda | cuda:N
-  kTokens,             // integer or "10B"
-  kBytes,              // integer or "100MB"
-  kDuration,           // seconds or "90s"
-  kTrainingDuration,   // a number in `bare_unit`, or text in one of `units`
-  kNumbers,            // list of numbers
-  kIntegers,           // list of integers
-  kTrainingDurations,  // list of durations
-  kTexts,              // text, or a list of texts, one at least
-  kSources,            // list of data sources
-  kNamedSources,       // the same, or an object of named sets, each such a list
-  kGroups,             // list of optimizer groups
-  kRopeScaling,        // transformers' rope_scaling
-  kEarlyStop,          // an object
-  kSamples,            // an object
-  kRopeParameters,     // transformers 5: rope_theta and rope_scaling in one object
-  kAccepted,  // no effect; the value must be one of `choices` (as JSON), any if there are none
-};
 
 struct SettingRange {
   double low = -std::numeric_limits<double>::infinity();
@@ -181,22 +153,10 @@ SettingTable group_settings(OptimizerGroupConfig& group);
 SettingTable rope_scaling_settings(RopeScalingConfig& scaling);
 SettingTable early_stop_settings(EarlyStopConfig& early_stop);
 SettingTable samples_settings(SamplesConfig& samples);
-// These add the settings of a part of the config; each is in a file of its own, such as
-// optimizer_settings.cpp. `prefix` is "model.", or empty for the table of transformers'
-// config.json.
-void add_model_settings(SettingTable& table, ModelConfig& model, const std::string& prefix);
-void add_optimizer_settings(SettingTable& table, OptimizerConfig& optimizer);
-// Adds eval, checkpoint, log and card.
-void add_output_settings(SettingTable& table, Config& config);
+// The settings of `model` alone. `prefix` is "model.", or empty for transformers' config.json.
+SettingTable model_settings(ModelConfig& model, const std::string& prefix);
 
-// Holds the defaults that follow optimizer.type. The number of betas is the one that it takes.
-struct OptimizerDefaults {
-  double lr = 1e-3;
-  std::vector<double> betas = {0.9, 0.95};
-  double eps = 1e-8;
-  double weight_decay = 0.1;
-  double momentum = 0.95;
-};
+// Returns the defaults that the table of optimizers has for a type.
 OptimizerDefaults optimizer_defaults(OptimizerType type);
 // Returns whether optimizer.base_width may be given: whether it is known how the learning rate of
 // this type follows the width of a model.

@@ -1,7 +1,6 @@
 #include "device/captured_graph.h"
 
 #include "base/text.h"
-#include "device/cuda_graph_recorder.h"
 #include "device/dispatch.h"
 
 namespace lmtrain {

@@ -45,4 +45,10 @@ std::string why_no_graphs(const at::Device& device);
 // there.
 std::unique_ptr<GraphRecorder> graph_recorder(const at::Device& device);
 
+namespace cuda {
+// Returns the recorder of a GPU, in a program with CUDA kernels; lmtrain::graph_recorder() calls
+// it.
+std::unique_ptr<GraphRecorder> graph_recorder(const at::Device& device);
+}  // namespace cuda
+
 }  // namespace lmtrain

@@ -1,4 +1,9 @@
-#include "device/cuda_graph_recorder.h"
+// Captures CUDA graphs, with a stream of its own and a private pool of libtorch's caching
+// allocator.
+//
+// This is present in a program with CUDA kernels (LMTRAIN_HAS_CUDA). Neither libtorch_cuda.so nor
+// libc10_cuda.so is linked: streams and events come through libtorch's device interface, the pool
+// through the allocator's virtual functions.
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
@@ -8,7 +13,8 @@
 
 #include <atomic>
 
-#include "kernels/cuda/graph.h"
+#include "device/captured_graph.h"
+#include "kernels/cuda/kernels.h"
 
 namespace lmtrain::cuda {
 namespace {

@@ -44,7 +44,7 @@ CheckpointWriters CheckpointWriters::find(Processes& processes, const fs::path& 
   const std::string file = processes.broadcast(processes.is_first() ? make_file(trial, count) : "");
   if (file.empty()) return {};
   const bool mine = write_in_joint_file(file, rank, count);
-  const std::vector<double> all = processes.all_gather({mine ? 1.0 : 0.0});
+  const std::vector<double> all = processes.all_gather_values({mine ? 1.0 : 0.0});
   std::vector<bool> writes;
   std::vector<int> ranks;
   for (int other = 0; other < count; ++other) {

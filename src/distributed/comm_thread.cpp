@@ -108,7 +108,7 @@ CommThreads comm_threads(Processes& processes, const Config& config) {
   if (!has_threads) return CommThreads(processes);
   // Each needs a connection to every other process, and is one of eight where these are few: the
   // files that a process may open are limited.
-  return CommThreads(processes.aside(std::clamp(128 / processes.count(), 1, 8)));
+  return CommThreads(processes.extra_groups(std::clamp(128 / processes.count(), 1, 8)));
 }
 
 }  // namespace lmtrain

@@ -36,8 +36,8 @@ class CommThread {
 };
 
 // Exchanges several chunks of a tensor at the same time. With n threads, thread i mod n exchanges
-// chunk i, over connections that only it uses (Processes::aside). So a chunk on a slow link does
-// not hold up the chunks of other threads. All processes must add the same chunks in the same
+// chunk i, over connections that only it uses (Processes::extra_groups). So a chunk on a slow link
+// does not hold up the chunks of other threads. All processes must add the same chunks in the same
 // order.
 class CommThreads {
  public:

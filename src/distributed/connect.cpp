@@ -19,9 +19,9 @@
 #include "device/torch_headers.h"
 #include "distributed/device_exchange.h"
 #include "distributed/gloo_link.h"
+#include "distributed/heartbeat.h"
 #include "distributed/local_address.h"
-#include "distributed/meeting.h"
-#include "distributed/watch.h"
+#include "distributed/rendezvous.h"
 
 namespace lmtrain {
 namespace {
@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono_literals::operator""s;
 
-// Less than the ten seconds after which the watch ends a process.
+// Less than the ten seconds after which the heartbeat ends a process.
 constexpr milliseconds kLastNote = 5s;
 // Without a sign of life for so long, a process will not be connected.
 constexpr milliseconds kSignOfLife = 60s;
@@ -78,7 +78,7 @@ void end_process(const Loss& loss) {
 
 class GlooProcesses final : public Processes {
  public:
-  GlooProcesses(const Launch& launch, const Meeting& meeting, milliseconds timeout,
+  GlooProcesses(const Launch& launch, const Rendezvous& meeting, milliseconds timeout,
                 NcclLibrary library)
       : store_(meeting.store), timeout_(timeout), library_(std::move(library)) {
     rank_ = launch.rank;
@@ -97,13 +97,13 @@ class GlooProcesses final : public Processes {
     local_rank_ = local_ranks(members)[static_cast<size_t>(rank_)];
 
     address_ = local_count_ == count_ ? "127.0.0.1" : address_for_others(members, self);
-    watch_.emplace(
+    heartbeat_.emplace(
         c10::make_intrusive<c10d::PrefixStore>("watch", store_->clone()),
-        Watch::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
+        Heartbeat::Group{rank_, names_, launch.agent_store ? std::nullopt : std::optional<int>(0)},
         end_process);
     const auto group = connect_first_group();
     notes_ = c10::make_intrusive<c10d::PrefixStore>("notes", store_->clone());
-    link_.emplace(group, *watch_, timeout,
+    link_.emplace(group, *heartbeat_, timeout,
                   [this](int to, const at::Tensor& give, int from, const at::Tensor& take,
                          milliseconds limit) {
                     auto* const gpus = gpus_of(give);
@@ -112,7 +112,7 @@ class GlooProcesses final : public Processes {
                   });
   }
 
-  void sum(const at::Tensor& flat) override {
+  void all_reduce(const at::Tensor& flat) override {
     where_exchanged(flat, [&](const at::Tensor& here) {
       exchange("sum", [&] {
         if (auto* gpus = gpus_of(here)) return gpus->sum(here, link_->limit());
@@ -122,30 +122,31 @@ class GlooProcesses final : public Processes {
     });
   }
 
-  void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
-    where_exchanged(flat, [&](const at::Tensor& here) { link_->sum_ranges(here, ranges); });
+  void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
+    where_exchanged(flat, [&](const at::Tensor& here) { link_->reduce_scatter(here, ranges); });
   }
 
-  void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
-    where_exchanged(flat, [&](const at::Tensor& here) { link_->gather_ranges(here, ranges); });
+  void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
+    where_exchanged(flat, [&](const at::Tensor& here) { link_->all_gather(here, ranges); });
   }
 
-  std::vector<RangeExchange*> aside(int count) override {
-    while (aside_.size() < static_cast<size_t>(count)) {
+  std::vector<RangeExchange*> extra_groups(int count) override {
+    while (extra_groups_.size() < static_cast<size_t>(count)) {
       const QuietStreams quiet;
       c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
       exchange("connection", [&] {
-        group = connect_gloo(store_, str("gloo_aside/", aside_.size()), rank_, count_, address_,
-                             timeout_);
+        group = connect_gloo(store_, str("gloo_aside/", extra_groups_.size()), rank_, count_,
+                             address_, timeout_);
       });
-      aside_.push_back(std::make_unique<GlooLink>(group, *watch_, timeout_));
+      extra_groups_.push_back(std::make_unique<GlooLink>(group, *heartbeat_, timeout_));
     }
     std::vector<RangeExchange*> exchanges;
-    for (int i = 0; i < count; ++i) exchanges.push_back(aside_[static_cast<size_t>(i)].get());
+    for (int i = 0; i < count; ++i)
+      exchanges.push_back(extra_groups_[static_cast<size_t>(i)].get());
     return exchanges;
   }
 
-  void pass(const at::Tensor& values, int from, int to) override {
+  void send_recv(const at::Tensor& values, int from, int to) override {
     const bool gives = rank_ == from && from != to, takes = rank_ == to && from != to;
     const at::Tensor none = at::empty({0});
     at::Tensor host = none;
@@ -175,7 +176,7 @@ class GlooProcesses final : public Processes {
     return {data, static_cast<size_t>(values.numel())};
   }
 
-  std::vector<double> all_gather(const std::vector<double>& values) override {
+  std::vector<double> all_gather_values(const std::vector<double>& values) override {
     const auto size = static_cast<int64_t>(values.size());
     at::Tensor mine = at::empty({size}, at::kDouble);
     std::copy(values.begin(), values.end(), mine.data_ptr<double>());
@@ -184,9 +185,9 @@ class GlooProcesses final : public Processes {
     return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
   }
 
-  std::vector<std::string> gather_texts(const std::string& text) override {
+  std::vector<std::string> all_gather_texts(const std::string& text) override {
     const std::vector<double> sizes =
-        all_gather(std::vector<double>{static_cast<double>(text.size())});
+        all_gather_values(std::vector<double>{static_cast<double>(text.size())});
     const auto longest = static_cast<int64_t>(*std::max_element(sizes.begin(), sizes.end()));
     std::vector<std::string> texts(static_cast<size_t>(count_));
     if (longest == 0) return texts;
@@ -202,13 +203,13 @@ class GlooProcesses final : public Processes {
     return texts;
   }
 
-  void barrier() override { all_gather(std::vector<double>{0}); }
+  void barrier() override { all_gather_values(std::vector<double>{0}); }
 
-  void tell(const std::string& message) override {
+  void broadcast_order(const std::string& message) override {
     guarded("tell", [&] { store_->set(str("told/", told_++), message); });
   }
 
-  std::string listen() override {
+  std::string receive_order() override {
     const auto message = std::make_shared<std::string>();
     wait({0}, [store = store_, key = str("told/", told_++), message] {
       if (!store->check({key})) return false;
@@ -218,18 +219,18 @@ class GlooProcesses final : public Processes {
     return *message;
   }
 
-  void meet(const std::string& stage) override {
+  void barrier(const std::string& stage) override {
     const auto has_come = std::make_shared<bool>(false);
     wait(others(), [store = store_, key = str("met/", stage), count = count_, has_come] {
       return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
     });
   }
 
-  // A loss that wait() finds is known to the watch, which then ends the process.
+  // A loss that wait() finds is known to the heartbeat, which then ends the process.
   void while_watching(const std::function<void()>& work) override {
     const auto is_done = std::make_shared<std::atomic<bool>>(false);
     std::thread watching = start_thread([this, is_done] {
-      (void)watch_->wait(
+      (void)heartbeat_->wait(
           others(), [is_done] { return is_done->load(); }, timeout_);
     });
     const auto stop = [&] {
@@ -257,13 +258,13 @@ class GlooProcesses final : public Processes {
       notes->deleteKey(name);
       return true;
     };
-    if (const auto loss = watch_->wait({from}, take, std::min(timeout_.load(), patience))) {
+    if (const auto loss = heartbeat_->wait({from}, take, std::min(timeout_.load(), patience))) {
       // A process that ends because of the loss leaves its notes first.
       const auto deadline = Clock::now() + kLastNote;
       bool has_come = false;
       while (!has_come && Clock::now() < deadline) {
         std::this_thread::sleep_for(milliseconds(50));
-        const std::optional<bool> answer = Watch::ask(take);
+        const std::optional<bool> answer = Heartbeat::ask(take);
         if (!answer) break;  // the store is silent too
         has_come = *answer;
       }
@@ -272,26 +273,26 @@ class GlooProcesses final : public Processes {
     return *text;
   }
 
-  void mark_saving(bool is_saving) override { watch_->mark_saving(is_saving); }
+  void mark_saving(bool is_saving) override { heartbeat_->mark_saving(is_saving); }
 
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;
     link_->set_timeout(timeout);
-    for (const auto& link : aside_) link->set_timeout(timeout);
+    for (const auto& link : extra_groups_) link->set_timeout(timeout);
   }
 
   void use_nccl(bool is_wanted) override { library_.is_wanted = is_wanted; }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
     try {
-      watch_->give_up({exit_code, str(name_of(rank_), ": ", cause)});
+      heartbeat_->give_up({exit_code, str(name_of(rank_), ": ", cause)});
     } catch (...) {  // out of memory; the others find out by themselves
     }
   }
 
   void leave() override {
     barrier();
-    watch_->leave();
+    heartbeat_->leave();
   }
 
   std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
@@ -316,7 +317,7 @@ class GlooProcesses final : public Processes {
       return is_there() || stop_signal() != 0 || Clock::now() >= deadline;
     };
     try {
-      if (const auto loss = watch_->wait(others(), is_over, std::min(limit, kSignOfLife)))
+      if (const auto loss = heartbeat_->wait(others(), is_over, std::min(limit, kSignOfLife)))
         throw_lost(*loss);
       throw_if_stopped();
       if (!is_there())
@@ -345,7 +346,7 @@ class GlooProcesses final : public Processes {
   }
 
   void wait(const std::vector<int>& awaited, const std::function<bool()>& done) {
-    if (const auto loss = watch_->wait(awaited, done, timeout_)) throw_lost(*loss);
+    if (const auto loss = heartbeat_->wait(awaited, done, timeout_)) throw_lost(*loss);
   }
 
   // Connects the GPUs when the first tensor on one comes. Null: the tensor is in host memory, or
@@ -353,7 +354,7 @@ class GlooProcesses final : public Processes {
   DeviceExchange* gpus_of(const at::Tensor& values) {
     if (values.device().type() != library_.device) return nullptr;
     if (!std::exchange(asked_for_gpus_, true))
-      gpus_ = connect_devices(library_, *this, *watch_, values.device(), link_->limit());
+      gpus_ = connect_devices(library_, *this, *heartbeat_, values.device(), link_->limit());
     return gpus_.get();
   }
 
@@ -374,9 +375,9 @@ class GlooProcesses final : public Processes {
   std::atomic<milliseconds> timeout_;
   std::vector<std::string> names_;
   std::string address_;  // by which the others reach this process
-  std::optional<Watch> watch_;
+  std::optional<Heartbeat> heartbeat_;
   std::optional<GlooLink> link_;
-  std::vector<std::unique_ptr<GlooLink>> aside_;
+  std::vector<std::unique_ptr<GlooLink>> extra_groups_;
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;
@@ -389,7 +390,7 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds 
                                              const NcclLibrary& library) {
   const QuietStreams quiet;
   try {
-    const Meeting meeting = meet(launch, timeout);
+    const Rendezvous meeting = rendezvous(launch, timeout);
     return std::make_unique<GlooProcesses>(launch, meeting, timeout, library);
   } catch (const Error&) {
     throw;

@@ -117,15 +117,15 @@ struct DeviceExchange::Link {
   nccl::Status status = {nccl::State::kUnderWay};  // the last that poll() has returned
 
   bool is_under_way() {
-    if (communicator == nullptr) return false;  // a thread of the watch came too late
+    if (communicator == nullptr) return false;  // a thread of the heartbeat came too late
     status = calls.poll(communicator);
     return status.state == nccl::State::kUnderWay;
   }
 };
 
 DeviceExchange::DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator,
-                               Watch& watch, int rank, int count)
-    : link_(std::make_shared<Link>(Link{calls, communicator})), watch_(watch) {
+                               Heartbeat& heartbeat, int rank, int count)
+    : link_(std::make_shared<Link>(Link{calls, communicator})), heartbeat_(heartbeat) {
   for (int other = 0; other < count; ++other) {
     if (other != rank) others_.push_back(other);
   }
@@ -168,7 +168,8 @@ void DeviceExchange::wait(milliseconds limit) {
     const auto done = [link = link_, deadline] {
       return !link->is_under_way() || Clock::now() >= deadline;
     };
-    if (const auto loss = watch_.wait(others_, done, std::min<milliseconds>(limit, kNcclSilence)))
+    if (const auto loss =
+            heartbeat_.wait(others_, done, std::min<milliseconds>(limit, kNcclSilence)))
       fail(loss->cause);
   }
   if (link_->status.state == nccl::State::kFailed) fail(link_->status.error);
@@ -212,7 +213,7 @@ void DeviceExchange::swap(int to, const at::Tensor& give, int from, const at::Te
 }
 
 std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
-                                                Watch& watch, const at::Device& device,
+                                                Heartbeat& heartbeat, const at::Device& device,
                                                 milliseconds limit) {
   Offer mine;
   const nccl::Calls* calls = nullptr;
@@ -222,7 +223,7 @@ std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Proc
     mine = make_offer(calls, device, processes.is_first());
   }
   std::vector<Offer> offers;
-  for (const std::string& text : processes.gather_texts(offer_to_text(mine)))
+  for (const std::string& text : processes.all_gather_texts(offer_to_text(mine)))
     offers.push_back(offer_from_text(text));
   if (const std::string why = why_not(offers, processes); !why.empty()) {
     warn(processes, why);
@@ -238,7 +239,7 @@ std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Proc
     nccl::Communicator* communicator = nullptr;
     const nccl::Status status = calls->connect(bytes_of(offers[0].id).data(), processes.rank(),
                                                processes.count(), device.index(), &communicator);
-    exchange = std::make_unique<DeviceExchange>(*calls, communicator, watch, processes.rank(),
+    exchange = std::make_unique<DeviceExchange>(*calls, communicator, heartbeat, processes.rank(),
                                                 processes.count());
     try {
       if (status.state == nccl::State::kFailed) throw std::runtime_error(status.error);
@@ -247,7 +248,7 @@ std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Proc
       refusal = error.what();
     }
   }
-  const std::vector<std::string> refusals = processes.gather_texts(refusal);
+  const std::vector<std::string> refusals = processes.all_gather_texts(refusal);
   // A process that has only waited too long does not know the cause.
   for (const bool are_causes : {true, false}) {
     for (size_t rank = 0; rank < refusals.size(); ++rank) {

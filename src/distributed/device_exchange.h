@@ -12,9 +12,9 @@
 #include <chrono>
 #include <memory>
 
+#include "distributed/heartbeat.h"
 #include "distributed/nccl_library.h"
 #include "distributed/processes.h"
-#include "distributed/watch.h"
 
 namespace lmtrain {
 
@@ -22,8 +22,8 @@ class DeviceExchange {
  public:
   // Owns the communicator. `rank` is the rank of this process, `count` the number of processes in
   // the run.
-  DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator, Watch& watch, int rank,
-                 int count);
+  DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator, Heartbeat& heartbeat,
+                 int rank, int count);
   // Leaves a connection that works to the end of the process, and ends any other one.
   ~DeviceExchange();
   DeviceExchange(const DeviceExchange&) = delete;
@@ -31,7 +31,7 @@ class DeviceExchange {
 
   // Tensors are contiguous, on the device of the connection. `limit`: how long a call may take.
   //
-  // Does Processes::sum().
+  // Does Processes::all_reduce().
   void sum(const at::Tensor& flat, std::chrono::milliseconds limit);
   // Does Processes::broadcast().
   void broadcast(const at::Tensor& values, std::chrono::milliseconds limit);
@@ -50,8 +50,8 @@ class DeviceExchange {
   [[noreturn]] void fail(const std::string& why);
   void end();
 
-  std::shared_ptr<Link> link_;  // shared with threads of the watch, which may outlive a wait
-  Watch& watch_;
+  std::shared_ptr<Link> link_;  // shared with threads of the heartbeat, which may outlive a wait
+  Heartbeat& heartbeat_;
   std::vector<int> others_;
 };
 
@@ -61,7 +61,7 @@ class DeviceExchange {
 // and tensors must go through host memory. Throws the errors of
 // `processes`.
 std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Processes& processes,
-                                                Watch& watch, const at::Device& device,
+                                                Heartbeat& heartbeat, const at::Device& device,
                                                 std::chrono::milliseconds limit);
 
 }  // namespace lmtrain

@@ -47,10 +47,10 @@ void throw_lost(const Loss& loss) {
   throw ProcessLost(loss.exit_code, str("another process has ended the run: ", loss.cause));
 }
 
-GlooLink::GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Watch& watch,
+GlooLink::GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
                    milliseconds timeout, OtherWay other_way)
     : group_(std::move(group)),
-      watch_(watch),
+      heartbeat_(heartbeat),
       timeout_(timeout),
       other_way_(std::move(other_way)),
       rank_(group_->getRank()),
@@ -72,13 +72,13 @@ void GlooLink::guarded(const char* what, const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    throw_lost(watch_.find_cause(
-        str(what, " ", watch_.exchanges(), " failed: ", first_line(error.what()))));
+    throw_lost(heartbeat_.find_cause(
+        str(what, " ", heartbeat_.exchanges(), " failed: ", first_line(error.what()))));
   }
 }
 
 void GlooLink::exchange(const char* what, const std::function<void()>& work) {
-  watch_.count_exchange();
+  heartbeat_.count_exchange();
   guarded(what, work);
 }
 
@@ -93,7 +93,7 @@ void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& 
   if (receiving) receiving->wait(limit);
 }
 
-void GlooLink::sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
+void GlooLink::reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
   if (is_tree()) {
     tree_sum(flat, ranges, rank_, swapping("sum"), flat.is_cpu() ? kHostPiece : kDevicePiece);
   } else {
@@ -101,7 +101,7 @@ void GlooLink::sum_ranges(const at::Tensor& flat, const std::vector<ElementRange
   }
 }
 
-void GlooLink::gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
+void GlooLink::all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
   if (is_tree()) {
     tree_gather(flat, ranges, rank_, swapping("gather"));
   } else {

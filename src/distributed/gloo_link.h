@@ -1,7 +1,7 @@
 // A GlooLink is one set of connections between the processes of a run, by c10d's Gloo backend. One
 // thread at a time may exchange over it; a process has one for each of its threads that exchange.
 //
-// An exchange that fails throws ProcessLost, which names the process that is lost (Watch).
+// An exchange that fails throws ProcessLost, which names the process that is lost (Heartbeat).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +11,9 @@
 #include <functional>
 #include <string>
 
+#include "distributed/heartbeat.h"
 #include "distributed/processes.h"
-#include "distributed/ring.h"
 #include "distributed/tree_sum.h"
-#include "distributed/watch.h"
 
 namespace c10d {
 class ProcessGroupGloo;
@@ -32,7 +31,7 @@ class GlooLink final : public RangeExchange {
 
   // `timeout` is the timeout of the run (distributed/processes.h). `other_way`, if given, is asked
   // first: it exchanges the tensors for which it returns true.
-  GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Watch& watch,
+  GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
            std::chrono::milliseconds timeout, OtherWay other_way = {});
   ~GlooLink() override;
 
@@ -43,7 +42,7 @@ class GlooLink final : public RangeExchange {
   static std::chrono::milliseconds limit_of(std::chrono::milliseconds timeout);
   std::chrono::milliseconds limit() const { return limit_of(timeout_); }
 
-  // Does the work of an exchange named `what`, which counts as one (Watch::count_exchange).
+  // Does the work of an exchange named `what`, which counts as one (Heartbeat::count_exchange).
   void exchange(const char* what, const std::function<void()>& work);
   // Does work that may fail where a process is lost, and is no exchange.
   void guarded(const char* what, const std::function<void()>& work);
@@ -51,8 +50,8 @@ class GlooLink final : public RangeExchange {
   // empty. It is a part of an exchange.
   void swap(int to, const at::Tensor& give, int from, const at::Tensor& take);
 
-  void sum_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
-  void gather_ranges(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
+  void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
+  void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
 
  private:
   bool is_tree() const;
@@ -60,7 +59,7 @@ class GlooLink final : public RangeExchange {
   PassOn passing_on(const char* what);
 
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
-  Watch& watch_;
+  Heartbeat& heartbeat_;
   std::atomic<std::chrono::milliseconds> timeout_;
   OtherWay other_way_;
   int rank_, count_;

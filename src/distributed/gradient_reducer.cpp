@@ -32,7 +32,7 @@ class WholeReducer final : public GradientReducer {
   void begin_step() override {}
   void gradient_ready(const ElementRange& /*elements*/) override {}
   bool has_begun() const override { return false; }
-  void finish() override { processes_.sum(gradient_); }
+  void finish() override { processes_.all_reduce(gradient_); }
 
  private:
   Processes& processes_;
@@ -80,8 +80,8 @@ void ChunkReducer::sum_ready() {
                          chunk = next_](RangeExchange& exchange) {
       const Activity summing("summing gradients over the processes");
       const std::vector<ElementRange>& ranges = (*chunks)[chunk].ranges;
-      exchange.sum_ranges(gradient, ranges);
-      if (gathers) exchange.gather_ranges(gradient, ranges);
+      exchange.reduce_scatter(gradient, ranges);
+      if (gathers) exchange.all_gather(gradient, ranges);
     });
   }
 }

@@ -21,22 +21,26 @@ struct Launch {
   std::string launcher;  // "torchrun", "mpirun", "mpiexec" or "srun", for messages; empty: none
 };
 
-// Returns one process alone where no launcher has set its variables; an empty variable counts as
-// not set. The launchers are tried in this order. torchrun is taken where RANK or WORLD_SIZE is
-// set, another one where its number of processes is (Slurm sets SLURM_PROCID in a batch script
-// too). All that the launcher must set is then required. Where none is taken, a rank of mpirun or
-// mpiexec without a number of processes is an error. A number of processes of 1 needs nothing else.
-// A WORLD_SIZE of 1 without LOCAL_RANK, as containers and notebooks set it, is passed over, and the
-// next launcher is tried.
-//   RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT                 torchrun; all of them
-//   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK                           mpirun of Open MPI
-//   PMI_RANK PMI_SIZE MPI_LOCALRANKID                                  mpiexec of MPICH
-//   SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID                    srun
-// With the last three the local rank may be missing, and several processes meet at
-// MASTER_ADDR:MASTER_PORT. Where the address is not set, it is the first machine of Slurm's list,
-// or 127.0.0.1 when all processes are on one machine; where the port is not set, it is
-// 20000 + SLURM_JOB_ID % 10000, else 29500. Throws Error(kUsage) that names the variable when one
-// of a set is missing or has a value that makes no sense, or the address cannot be known.
+// Returns this process's place in the launch. Without a launcher that is one process alone. The
+// launchers are tried in this order; an empty variable counts as not set:
+//   torchrun             RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
+//   mpirun of Open MPI   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
+//   mpiexec of MPICH     PMI_RANK PMI_SIZE MPI_LOCALRANKID
+//   srun                 SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID
+// torchrun is taken when RANK or WORLD_SIZE is set; it must then set all five. But a WORLD_SIZE of
+// 1 without LOCAL_RANK, as containers and notebooks set it, is passed over. Another launcher is
+// taken when it has set its number of processes, the second variable. The local rank may be
+// missing. (Slurm sets SLURM_PROCID in a batch script too.) A number of processes of 1 needs no
+// other variable.
+//
+// Several processes of the last three launchers meet at MASTER_ADDR:MASTER_PORT. Without
+// MASTER_ADDR the address is the first machine of Slurm's list, or 127.0.0.1 when all processes are
+// on one machine. Without MASTER_PORT the port is 20000 + SLURM_JOB_ID % 10000, or else 29500.
+//
+// Throws Error(kUsage), which names the variable:
+//   a required variable is missing, or has a value that makes no sense
+//   mpirun or mpiexec has set a rank without a number of processes, and no launcher is taken
+//   the address cannot be known
 Launch read_launch(const Environment& environment);
 
 // Returns the variables of this process.

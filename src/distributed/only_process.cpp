@@ -6,25 +6,27 @@ namespace {
 
 class OnlyProcess final : public Processes {
  public:
-  void sum(const at::Tensor& /*flat*/) override {}
-  void sum_ranges(const at::Tensor& /*flat*/,
+  void all_reduce(const at::Tensor& /*flat*/) override {}
+  void reduce_scatter(const at::Tensor& /*flat*/,
+                      const std::vector<ElementRange>& /*ranges*/) override {}
+  void all_gather(const at::Tensor& /*flat*/,
                   const std::vector<ElementRange>& /*ranges*/) override {}
-  void gather_ranges(const at::Tensor& /*flat*/,
-                     const std::vector<ElementRange>& /*ranges*/) override {}
-  std::vector<RangeExchange*> aside(int count) override {
+  std::vector<RangeExchange*> extra_groups(int count) override {
     return std::vector<RangeExchange*>(static_cast<size_t>(count), this);
   }
-  void pass(const at::Tensor& /*values*/, int /*from*/, int /*to*/) override {}
+  void send_recv(const at::Tensor& /*values*/, int /*from*/, int /*to*/) override {}
   void broadcast(const at::Tensor& /*values*/) override {}
   std::string broadcast(const std::string& bytes) override { return bytes; }
-  std::vector<double> all_gather(const std::vector<double>& values) override { return values; }
-  std::vector<std::string> gather_texts(const std::string& text) override { return {text}; }
+  std::vector<double> all_gather_values(const std::vector<double>& values) override {
+    return values;
+  }
+  std::vector<std::string> all_gather_texts(const std::string& text) override { return {text}; }
   void barrier() override {}
-  void tell(const std::string& /*message*/) override {}
-  std::string listen() override {
+  void broadcast_order(const std::string& /*message*/) override {}
+  std::string receive_order() override {
     throw Error(ErrorKind::kInternal, "one process has nobody to listen to");
   }
-  void meet(const std::string& /*stage*/) override {}
+  void barrier(const std::string& /*stage*/) override {}
   void leave_note(const std::string& /*name*/, const std::string& /*text*/) override {}
   std::string take_note(const std::string& /*name*/, int /*from*/,
                         std::chrono::milliseconds /*patience*/) override {

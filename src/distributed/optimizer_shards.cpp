@@ -81,7 +81,7 @@ double OptimizerShards::gradient_norm(const at::Tensor& grad) const {
   size_t most = 0;
   for (const std::vector<NormBlock>& blocks : norm_blocks_) most = std::max(most, blocks.size());
   mine.resize(most);
-  const std::vector<double> all = processes_.all_gather(mine);
+  const std::vector<double> all = processes_.all_gather_values(mine);
   std::vector<size_t> next(norm_blocks_.size());  // by rank
   double squares = 0;
   for (const int owner : block_owners_) {
@@ -93,7 +93,7 @@ double OptimizerShards::gradient_norm(const at::Tensor& grad) const {
 
 std::string OptimizerShards::first_of_all(const std::string& name) const {
   if (!is_divided()) return name;
-  const std::vector<std::string> names = processes_.gather_texts(name);
+  const std::vector<std::string> names = processes_.all_gather_texts(name);
   for (const ParameterSpec& spec : layout_.parameters()) {
     if (std::find(names.begin(), names.end(), spec.name) != names.end()) return spec.name;
   }
@@ -108,7 +108,7 @@ void OptimizerShards::gather(const at::Tensor& flat) {
   for (size_t i = 0; i < gathered_.size(); ++i) {
     threads_.add(i, [flat, ranges = gathered_[i].ranges](RangeExchange& exchange) {
       const Activity gathering("gathering weights from the processes");
-      exchange.gather_ranges(flat, ranges);
+      exchange.all_gather(flat, ranges);
     });
   }
   threads_.wait();
@@ -147,7 +147,7 @@ void OptimizerShards::hand_out_masters(Parameters& parameters) const {
     for (size_t rank = 0; rank < chunk.ranges.size(); ++rank) {
       const ElementRange& range = chunk.ranges[rank];
       if (range.size == 0) continue;
-      processes_.pass(range.of(master), /*from=*/0, static_cast<int>(rank));
+      processes_.send_recv(range.of(master), /*from=*/0, static_cast<int>(rank));
       if (!processes_.is_first() || rank == 0) continue;
       release_pages(range.of(master));
       release_pages(range.of(parameters.working()));
@@ -180,7 +180,7 @@ std::vector<MasterRange> OptimizerShards::collect_masters(const Parameters& para
         continue;
       }
       const at::Tensor host = is_mine ? at::empty({range.size}, at::kFloat) : here;
-      processes_.pass(host, owner, writer);
+      processes_.send_recv(host, owner, writer);
       if (is_mine) mine.push_back({range.first, host});
     }
   }
@@ -217,7 +217,7 @@ void OptimizerShards::restore(
     if (processes_.is_first()) stored = read(buffer);
     if (processes_.is_first() && mine.defined()) mine.copy_(stored);
     if (is_divided()) {
-      processes_.pass(processes_.is_first() ? stored : mine, /*from=*/0, owner);
+      processes_.send_recv(processes_.is_first() ? stored : mine, /*from=*/0, owner);
     } else {
       processes_.broadcast(mine);
     }
@@ -235,7 +235,7 @@ std::vector<OptimizerBuffer> OptimizerShards::collect(const Optimizer& optimizer
       host = mine.defined() ? in_host_memory(mine) : at::empty(buffer.values.sizes(), at::kFloat);
       all.push_back({buffer.name, host});
     }
-    if (is_divided() && owner != writer) processes_.pass(host, owner, writer);
+    if (is_divided() && owner != writer) processes_.send_recv(host, owner, writer);
   });
   return all;
 }

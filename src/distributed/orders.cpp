@@ -37,13 +37,14 @@ Json json_of(const EndOrder& order) { return {{"exit_code", order.exit_code}}; }
 
 }  // namespace
 
-void tell(Processes& processes, const Order& order) {
+void broadcast_order(Processes& processes, const Order& order) {
   if (processes.is_only()) return;
-  processes.tell(std::visit([](const auto& kind) { return json_of(kind); }, order).dump());
+  processes.broadcast_order(
+      std::visit([](const auto& kind) { return json_of(kind); }, order).dump());
 }
 
-Order listen(Processes& processes) {
-  const Json json = Json::parse(processes.listen());
+Order receive_order(Processes& processes) {
+  const Json json = Json::parse(processes.receive_order());
   if (json.contains("prepare")) return PrepareOrder{config_of(json["prepare"])};
   if (json.contains("config")) return RunOrder{config_of(json["config"])};
   if (json.contains("exit_code")) return EndOrder{json["exit_code"].get<int>()};

@@ -37,8 +37,8 @@ struct EndOrder {
 using Order = std::variant<PrepareOrder, RunOrder, AttemptOrder, EndOrder>;
 
 // Sends an order from rank 0 to all other processes. Does nothing with one process.
-void tell(Processes& processes, const Order& order);
+void broadcast_order(Processes& processes, const Order& order);
 // Waits for the next order and returns it; only ranks after 0 call it. Throws ProcessLost.
-Order listen(Processes& processes);
+Order receive_order(Processes& processes);
 
 }  // namespace lmtrain

@@ -10,21 +10,19 @@
 
 namespace lmtrain {
 
-// Divides the flat layout among `count` owners, so that each has an equal share of everything and
-// about as much of each chunk that a backward finishes at once. Returns the cuts of each chunk, in
-// the order of backward_chunks() (model/weight_pieces.h): `count` + 1 ends of ranges of whole
-// tensors, with the gaps that follow them, from the chunk's first element to its end, never
-// falling. Owner i has the range between the cuts i and i + 1 of every chunk; it may be empty.
-// Owner i is not rank i: where `count` is a power of two, divided_at() (distributed/ranges.h)
-// gives the ranges to the ranks in the order of their reversed bits. It is a pure function of its
-// arguments.
+// Divides the flat layout among `count` owners. The owners get equal shares of the whole, and about
+// equal shares of each chunk that a backward finishes at once (backward_chunks() of
+// model/weight_pieces.h). Returns the cuts of each chunk, in the order of backward_chunks(). A
+// chunk has `count` + 1 cuts, which ascend from its first element to its end and lie between whole
+// tensors. Owner i has the range between the cuts i and i + 1 of every chunk; the range may be
+// empty. Owner i is not rank i: for a power of two of owners, divided_at() (distributed/ranges.h)
+// gives the ranges to the ranks in the order of their reversed bits. The function is pure.
 //
-// In a chunk an owner takes tensors as long as that brings it nearer to its part of what is left,
-// which is in proportion to what it lacks of an equal share of the whole. Chunks of few tensors are
-// divided first, so that the others even out what they cannot. Layers share a chunk where owners
-// are more than four: it has at least a layer for every four of them. A tensor costs the time of
-// its update: of an element-wise rule in proportion to its elements, of Muon and SOAP with the
-// products of its matrices added.
+// An owner takes tensors of a chunk until it has its part of the chunk. Its part is larger the more
+// it lacks of an equal share of the whole. Chunks of few tensors are divided first, so that the
+// other chunks can even out the shares. With more than four owners layers share a chunk, which has
+// at least one layer for four owners. A tensor costs the time of its update: for an element-wise
+// rule its elements; for Muon and SOAP the products of its matrices too.
 std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
                                              const OptimizerConfig& optimizer, int count);
 

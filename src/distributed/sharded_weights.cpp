@@ -29,7 +29,7 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
                                const ParameterLayout& layout, at::Tensor weights,
                                at::Tensor gradient)
     : processes_(processes),
-      exchange_(*processes.aside(1).front()),
+      exchange_(*processes.extra_groups(1).front()),
       weights_(std::move(weights)),
       gradient_(std::move(gradient)) {
   for (const WeightPiece& piece : weight_pieces(layout))
@@ -41,7 +41,7 @@ void ShardedWeights::start(size_t piece) {
   started_.push_back(
       thread_.add([&exchange = exchange_, weights = weights_, ranges = pieces_.at(piece).ranges] {
         const Activity gathering("gathering weights from the processes");
-        exchange.gather_ranges(weights, ranges);
+        exchange.all_gather(weights, ranges);
       }));
 }
 
@@ -67,7 +67,7 @@ void ShardedWeights::gradient_ready(const ElementRange& elements) {
   summed_ = thread_.add([&exchange = exchange_, gradient = gradient_, ready,
                          rank = static_cast<size_t>(processes_.rank())] {
     const Activity summing("summing gradients over the processes");
-    exchange.sum_ranges(gradient, ready.ranges);
+    exchange.reduce_scatter(gradient, ready.ranges);
     release_outside(gradient, ready.elements, ready.ranges[rank]);
   });
 }

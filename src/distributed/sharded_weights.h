@@ -3,7 +3,7 @@
 // the ranges that it owns (OptimizerShards::chunks). A piece of weights (model/weight_pieces.h) is
 // gathered from its owners before its use and released after it. Its gradient, once ready, is
 // summed into each owner's range and released elsewhere. One thread exchanges while the next piece
-// is computed, over its own connections (Processes::aside).
+// is computed, over its own connections (Processes::extra_groups).
 //
 // Flat buffers have the size of all weights, so offsets and views are the same as without sharding.
 // Only the weights that are there take memory (device/releasable_memory.h).

@@ -36,7 +36,7 @@ std::vector<double> StepConsensus::exchange(const std::vector<double>& values, S
   mine[kElapsed] = elapsed_before_ + mine[kComputing];
   mine[kStatus] = static_cast<int>(status);
   mine.insert(mine.end(), values.begin(), values.end());
-  const std::vector<double> all = processes_.all_gather(mine);
+  const std::vector<double> all = processes_.all_gather_values(mine);
   seconds_ = all[kSeconds];
   elapsed_ = all[kElapsed];
   status_ = StepStatus::kNone;

@@ -1,8 +1,10 @@
-// A question to a store, or to whatever else may never answer, is asked by a thread of its own.
+// Questions to the store where processes meet: a thread of its own asks, since a store may never
+// answer, and there is a pause between two questions.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <future>
@@ -58,5 +60,22 @@ auto within(std::chrono::steady_clock::duration limit, Work work)
     return std::nullopt;
   }
 }
+
+// Waits 5 ms at first, twice as long each time, and 20 to 500 ms at most: longer the more processes
+// ask the store.
+class Pause {
+ public:
+  explicit Pause(size_t num_processes)
+      : longest_(std::clamp(Milliseconds(num_processes), Milliseconds(20), Milliseconds(500))) {}
+  void wait() {
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(2 * next_, longest_);
+  }
+
+ private:
+  using Milliseconds = std::chrono::milliseconds;
+  Milliseconds next_{5};
+  Milliseconds longest_;
+};
 
 }  // namespace lmtrain

@@ -2,9 +2,9 @@
 // what part of a run its evaluations are. Costs are counted in FLOPs, never timed: the same config
 // and text give the same number on every machine with the same precision.
 //
-// An evaluation is a forward alone, so a token costs a third of a token of training. On a CPU it is
-// in fp32, which costs kFp32Factor as much where the run is in bf16, fp16 or fp8. It is counted so
-// on a GPU too, although it is faster there: the text of an evaluation does not depend on the
+// An evaluation is a forward alone, so a token costs a third of a token of training. When the run
+// is in bf16, fp16 or fp8, the cost is multiplied by kFp32Factor, since evaluations on a CPU are in
+// fp32. The factor holds on a GPU too, so that the text of an evaluation does not depend on the
 // device.
 //
 // All functions require a `config` that is resolved, but for eval.tokens.

@@ -133,7 +133,7 @@ std::optional<UnreadRows> error_of_reading(const Read& read) {
 template <class Read>
 void read_in_all(Processes& processes, const Read& read) {
   const std::optional<UnreadRows> own = error_of_reading(read);
-  const std::vector<double> all = processes.all_gather({own ? 0.0 : 1.0});
+  const std::vector<double> all = processes.all_gather_values({own ? 0.0 : 1.0});
   if (own) throw *own;
   if (std::find(all.begin(), all.end(), 0.0) != all.end()) throw UnreadRows();
 }
@@ -211,7 +211,7 @@ std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const 
     if (!has_batch) model.take_part_in_evaluation();
     // Added in the order of the batches; a process that had none adds 0.
     nats.push_back(own ? kUnread : going ? kGoing : kStopped);
-    const std::vector<double> gathered = processes.all_gather(nats);
+    const std::vector<double> gathered = processes.all_gather_values(nats);
     if (own) throw *own;
     bool stopped = false;
     for (size_t i = nats.size() - 1; i < gathered.size(); i += nats.size()) {

@@ -1,14 +1,15 @@
-// The results of a model in a task.
+// The results of a model in a task, and how `lmtrain eval --tasks` prints them.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "eval/prompts.h"
 #include "eval/scored_row.h"
 #include "eval/task.h"
+#include "eval/task_question.h"
 
 namespace lmtrain {
 
@@ -51,5 +52,12 @@ TaskResult task_result(const Task& task, const std::vector<QuestionResult>& resu
 // Returns the mean of `centred` over the tasks, which is DCLM's CORE where these are its tasks. Its
 // error takes them as independent. Requires at least one task.
 Estimate centred_mean(const std::vector<TaskResult>& tasks);
+
+// Returns {"tasks": [...], "centred_mean": ..., "centred_mean_stderr": ...}. A task has the members
+// of TaskResult by their names, an Estimate as NAME and NAME_stderr. A number that is not known is
+// NaN, which dump() writes as null.
+nlohmann::ordered_json tasks_as_json(const std::vector<TaskResult>& tasks);
+// Returns a table for people, a line a task, and the mean.
+std::string tasks_as_text(const std::vector<TaskResult>& tasks);
 
 }  // namespace lmtrain

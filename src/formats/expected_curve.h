@@ -19,8 +19,8 @@ struct ExpectedCurve {
   std::string forecast;               // the folder of the forecast
   std::vector<ExpectedPoint> points;  // by ascending tokens, the last one at the end of the run
 
-  // Returns the values between the points by a straight line in the logarithm of the tokens; beyond
-  // the ends those of the end. Requires a point.
+  // Returns the values at `tokens`: between two points on a straight line in the logarithm of the
+  // tokens, beyond the points the values of the nearest one. Requires a point.
   ExpectedPoint at(double tokens) const;
 };
 

@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,11 +22,39 @@
 
 #include "config/config.h"
 #include "model/key_value_cache.h"
-#include "model/micro_batch.h"
 #include "model/parameters.h"
 #include "model/weight_pieces.h"
 
 namespace lmtrain {
+
+// A MicroBatch holds rows that go through the model at once, as tensors: all that differs between
+// two micro-batches of one shape, so that a captured graph of the shape serves them all.
+struct MicroBatch {
+  at::Tensor ids;      // int64 [B, T]
+  at::Tensor targets;  // int64 [B, T], negative where nothing is predicted
+  at::Tensor scale;    // fp64 []: what the sum of nats, and so its gradient, is multiplied by
+  // `bounds` and `positions` are undefined where every row is one segment. `bounds` is int32
+  // [S + 1]: the flattened positions where the segments begin, then B x T in all further entries. S
+  // is the number of segments rounded up to a power of two, since FlashAttention's order of sums
+  // depends on S, and so does the shape of a captured graph.
+  at::Tensor bounds;
+  at::Tensor positions;  // int64 [B x T]: the position of each token in its segment
+  // int64 [B], undefined without dropout: random bits of each row (ops/operators.h, dropout).
+  at::Tensor dropout_keys;
+
+  // Returns a copy on `device`, and does not wait for it.
+  MicroBatch to(const at::Device& device) const;
+};
+
+// Makes a micro-batch on the host. `ids` and `targets` become part of it as they are; the other
+// tensors are made for sending to `device`, in page-locked memory where that is a GPU. `segments`
+// is as in Batch (batching/batch.h); empty: every row is one segment. Throws Error(kInternal) for
+// segments that are out of order or go over the end of a row. `dropout_keys` has a number for each
+// row; empty: there is no dropout.
+MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double scale,
+                       const std::vector<int32_t>& segments = {},
+                       const at::Device& device = at::kCPU,
+                       const std::vector<int64_t>& dropout_keys = {});
 
 // Holds the loss of a micro-batch, and the loss of each of its targets.
 struct TargetLosses {
@@ -78,7 +107,7 @@ class Llama {
   // computes each layer again in the backward. So each layer is brought twice a step. Adds the
   // gradients of the micro-batches of each part, multiplies them by `unscale`, and adds the parts,
   // a power of two, as a binary tree: with the bits of loss_and_gradient() and StepParts
-  // (training/step_parts.h). A part may have no micro-batches. `grad` is the flat fp32 buffer.
+  // (training/step.h). A part may have no micro-batches. `grad` is the flat fp32 buffer.
   // `finished` is called for each piece whose gradient is final, and for the norms at the end.
   // Returns the scaled losses by part. When this throws, all pieces have come and gone and
   // `finished` was called for all, unless a piece itself fails.

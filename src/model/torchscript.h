@@ -1,4 +1,4 @@
-// Writes a Llama as one TorchScript file of ATen's operators (model/aten_source.h), which
+// Writes a Llama as one TorchScript file of ATen's operators alone, which
 // torch.jit.load opens without lmtrain, in Python and in C++.
 //
 // forward(ids: int64 [B, T]) returns fp32 logits [B, T, V], T at most max_length, on the device

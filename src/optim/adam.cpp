@@ -8,7 +8,7 @@
 // clipped. The state is exp_avg (m) and exp_avg_sq (v).
 #include "device/torch_headers.h"
 #include "optim/adamw.h"
-#include "optim/rules.h"
+#include "optim/make_optimizer.h"
 
 namespace lmtrain {
 namespace {

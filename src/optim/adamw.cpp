@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "device/torch_headers.h"
-#include "optim/rules.h"
+#include "optim/make_optimizer.h"
 
 namespace lmtrain {
 

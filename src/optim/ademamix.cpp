@@ -10,7 +10,7 @@
 
 #include "device/torch_headers.h"
 #include "optim/elementwise_rule.h"
-#include "optim/rules.h"
+#include "optim/make_optimizer.h"
 #include "schedule/lr_schedule.h"
 
 namespace lmtrain {

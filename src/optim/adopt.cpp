@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "device/torch_headers.h"
+#include "optim/make_optimizer.h"
 #include "optim/range_rule.h"
-#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {

@@ -7,7 +7,7 @@
 // larger. The state is exp_avg (m).
 #include "device/torch_headers.h"
 #include "optim/elementwise_rule.h"
-#include "optim/rules.h"
+#include "optim/make_optimizer.h"
 
 namespace lmtrain {
 namespace {

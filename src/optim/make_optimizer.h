@@ -1,4 +1,5 @@
-// Makes the optimizer that the config names: the table of the rules.
+// Makes the optimizer that the config names. Each rule is a file of this room, which has its
+// formula and source at its head, and a line of the table of optimizers in config/config.h.
 #pragma once
 
 #include <memory>
@@ -12,5 +13,13 @@ namespace lmtrain {
 // matches no tensor of the model.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
                                           const ParameterFilter& takes = every_parameter);
+
+// A rule for the tensors for which `takes` returns true. The parameters must outlive it.
+using MakeRule = std::unique_ptr<Optimizer>(const OptimizerConfig& config, Parameters& parameters,
+                                            const ParameterFilter& takes);
+// Declares make_adamw() and so on; NAME.cpp defines make_NAME().
+#define LMTRAIN_DECLARE_RULE(type, name, source, note, ...) MakeRule make_##name;
+LMTRAIN_OPTIMIZERS(LMTRAIN_DECLARE_RULE)
+#undef LMTRAIN_DECLARE_RULE
 
 }  // namespace lmtrain

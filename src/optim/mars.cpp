@@ -11,7 +11,7 @@
 #include "device/torch_headers.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
-#include "optim/rules.h"
+#include "optim/make_optimizer.h"
 
 namespace lmtrain {
 namespace {

@@ -6,7 +6,7 @@
 //   u  = (1 - mu) g + mu m   with Nesterov, else m
 //   w <- w - lr wd w - lr s O
 //
-//   O is about the orthogonal factor of u (newton_schulz.h).
+//   O is about the orthogonal factor of u (newton_schulz).
 //   s  = 0.2 sqrt(max(rows, columns))     for match_rms_adamw (Liu et al., 2502.16982)
 //   s  = sqrt(max(1, rows / columns))     for original
 //
@@ -23,17 +23,43 @@
 // others.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include "config/enums.h"
 #include "optim/adamw.h"
 #include "optim/hyperparameters.h"
 
 namespace lmtrain {
+
+// Approximates the orthogonal factor of matrices by matrix products alone:
+//
+//   X <- U / |U|      and each time      A = X X^T      X <- a X + (b A + c A^2) X
+//
+// or, so that A is small where U is tall,  A = X^T X      X <- a X + X (b A + c A^2)
+//
+// kQuintic (Jordan 2024, Muon): (a, b, c) = (3.4445, -4.7750, 2.0315). |U| is the Frobenius norm,
+// 1e-7 at least. Five iterations bring every singular value into about [0.7, 1.2]. The coefficients
+// are chosen for a steep slope at 0, not for convergence.
+//
+// kPolarExpress (Amsel et al., 2505.16932, Algorithm 1): each iteration has its own a, b, c, the
+// best ones for the interval of singular values that the iteration before leaves. They converge.
+// For safety in bf16, every polynomial but the last takes x / 1.01 in place of x. |U| is 1.01 times
+// the Frobenius norm, plus 1e-7.
+//
+// Returns X [B, m, n] after `steps` iterations for a batch of matrices U [B, m, n]. Divides U by
+// its norms in place. All products have the dtype of U.
+at::Tensor newton_schulz(const at::Tensor& u_Bmn, int64_t steps, NsCoefficients coefficients);
+
+// Returns the dtype in which Muon iterates: fp64 for fp64 weights; else bf16, as torch.optim.Muon
+// does, if the device supports it (resolve_precision of "auto"); else fp32.
+at::ScalarType newton_schulz_dtype(const at::Tensor& weights);
 
 class Muon : public Optimizer {
  public:
   // Updates only the tensors for which `takes` returns true.
   Muon(const OptimizerConfig& config, Parameters& parameters,
        const ParameterFilter& takes = every_parameter);
-  // Iterates in this dtype, instead of newton_schulz_dtype() (newton_schulz.h). Where it is bf16,
+  // Iterates in this dtype, instead of newton_schulz_dtype(). Where it is bf16,
   // matrices with a side of at most 16 are iterated in fp32.
   Muon(const OptimizerConfig& config, Parameters& parameters, at::ScalarType iteration_dtype,
        const ParameterFilter& takes = every_parameter);

@@ -6,8 +6,8 @@
 // There is no momentum, and v, which begins at 0, has no bias correction: the first steps are up to
 // 1 / sqrt(1 - b) times lr. b is the only one of betas. The state is exp_avg_sq (v).
 #include "device/torch_headers.h"
+#include "optim/make_optimizer.h"
 #include "optim/range_rule.h"
-#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {

@@ -7,8 +7,8 @@
 // g is not multiplied by 1 - mu, so a step is up to 1 / (1 - mu) times lr g. The state is
 // momentum_buffer (m).
 #include "device/torch_headers.h"
+#include "optim/make_optimizer.h"
 #include "optim/range_rule.h"
-#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {

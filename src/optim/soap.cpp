@@ -18,10 +18,10 @@
 #include "ops/matmul.h"
 #include "optim/flat_moments.h"
 #include "optim/hyperparameters.h"
+#include "optim/make_optimizer.h"
 #include "optim/matrix_batch.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
-#include "optim/rules.h"
 
 namespace lmtrain {
 namespace {

@@ -30,9 +30,9 @@ void record_data_totals(const RunFolder& run, const PreparedData& data,
 // there is no warning. Throws the errors of list_source_files() (text/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
-// Throws Error(kData), naming the files, where the list tells without reading them that the text is
-// another one: a text file (.txt, .md) that is one document has another size. Nothing is thrown
-// where only the text can tell, or where there is no list. Throws what list_source_files() throws.
+// Throws Error(kData) that names the files, when the list alone tells that the text has changed: a
+// text file (.txt, .md) that is one document has another size. Throws no such error without a list,
+// or when only the text can tell. Throws the errors of list_source_files().
 void refuse_changed_text(const RunFolder& run, const Config& config);
 
 // Throws Error(kData) when two fingerprints of data differ, and names the files that have changed.

@@ -4,6 +4,7 @@
 // keeps the lines that the disk refuses; it throws only in sync(), or when the run folder is gone.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -16,10 +17,32 @@
 #include "distributed/step_consensus.h"
 #include "eval/evaluate.h"
 #include "eval/task_result.h"
-#include "runlog/line_file.h"
 #include "runlog/tensorboard.h"
 
 namespace lmtrain {
+
+// A LineFile is a file of the run to which whole lines are appended. A patient one keeps the lines
+// that the disk does not take, warns once, and writes them before the next line that it takes. So a
+// run that outlives a full disk (checkpoint.on_save_error "continue") has every line in the end.
+class LineFile {
+ public:
+  // Does not touch the file yet. It need not be there, its folder must. `kept` are whole lines that
+  // an earlier LineFile could not write; they are written before the next line.
+  LineFile(std::filesystem::path path, bool patient, std::string kept = {});
+
+  // Appends the line, which ends without a newline character. Throws Error(kIo) where the system
+  // refuses; a patient file only where its folder is gone.
+  void append(const std::string& line);
+  // Returns when all lines are on disk, those that were kept among them. Throws Error(kIo).
+  void sync();
+  // Returns the lines that are not in the file yet.
+  const std::string& kept() const { return kept_; }
+
+ private:
+  std::filesystem::path path_;
+  bool patient_;
+  std::string kept_;  // lines that are not in the file yet
+};
 
 // Holds the figures of an applied update, as metrics.jsonl has them. `tokens` counts from the start
 // of the run, `tokens_per_second` is for this step, `mfu` a fraction, and `elapsed` in seconds.
@@ -41,7 +64,7 @@ std::optional<double> model_flops_utilization(double flops_per_second, int num_d
 class LogFiles {
  public:
   // Appends to existing files, and begins a TensorBoard file if `tensorboard`. If `patient`, lines
-  // that cannot be written are kept (line_file.h), and a TensorBoard file is given up. First
+  // that cannot be written are kept (LineFile), and a TensorBoard file is given up. First
   // mend_metrics() (metrics_check.h) must cut metrics.jsonl back to `state`. `kept_events` is the
   // result of kept_events() of the LogFiles before this one.
   LogFiles(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false,
@@ -81,9 +104,9 @@ std::string event_line(const std::string& name, const TrainingState& state,
 // exit_code becomes null.
 std::string write_status(const RunFolder& run, const std::string& state,
                          const TrainingState& training, std::optional<int> exit_code);
-// Returns the line of status.json where it says that the run is done with the checkpoint of this
-// step in this folder, or, with `of_any_folder`, in the one that it was copied from; an empty text
-// elsewhere.
+// Returns the line of status.json if it says that the run is done at this step, with its checkpoint
+// in this folder; otherwise an empty text. With `of_any_folder` the checkpoint may also be in the
+// folder that this one was copied from.
 std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder = false);
 // Does as write_status() for a run that ended with an error: `state` is "diverged" for kNumeric,
 // else "failed".

@@ -56,8 +56,8 @@ struct EndReport {
   double training = 0, evaluating = 0;         // seconds of this process
   double saving = 0, elapsed = 0;              // likewise; elapsed: all of it
   std::optional<std::filesystem::path> saved;  // the newest checkpoint
-  // The one with the lowest held-out loss of those that are there, which the run's folder means for
-  // other commands; none: no evaluation says which.
+  // The checkpoint with the lowest held-out loss among the present ones. Other commands take it
+  // when they are given the run's folder. None: no evaluation says which it is.
   std::optional<Evaluated> best_checkpoint;
   std::filesystem::path best_path;
   int64_t saved_step = 0;  // of the newest checkpoint
@@ -66,18 +66,19 @@ struct EndReport {
 
 // Returns some lines: steps, tokens and time; losses; why it ended early; the checkpoints.
 std::string end_summary(const EndReport& report);
-// Returns the accuracies of tasks in one line, and the mean of what they are worth.
+// Returns the accuracies of tasks in one line, and their centred mean (eval/task_result.h).
 std::string task_line(const std::vector<TaskResult>& tasks);
 // Returns why eval.early_stop, which is set, ends the run in this state.
 std::string early_stop_reason(const Config& config, const TrainingState& state);
 // Returns a line for people that names the best checkpoint, where it is not the newest one; else
 // empty.
 std::string best_note(const EndReport& report);
-// Returns the commands that a person may want next with the finished run in `folder`: `eval`, where
-// there is held-out text, `generate`, and one to train on. Before them stands `best_note`, where it
-// is not empty. That one goes on with a run that
-// `ended_early`. With a constant learning rate it makes this run longer; with any other schedule
-// the rate would jump, so it begins a new run from these weights.
+// Returns the commands that a person may want next with the finished run in `folder`: `eval` if
+// there is held-out text, `generate`, and a command to train on. `best_note` stands before them.
+// The command to train on depends on the run:
+//   it `ended_early`               goes on with this run
+//   its learning rate is constant  makes this run longer
+//   any other schedule             begins a new run from these weights, since the rate would jump
 std::string next_commands(const std::filesystem::path& folder, const Config& config,
                           bool has_held_out, bool ended_early, const std::string& best_note = "");
 

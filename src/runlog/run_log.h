@@ -8,7 +8,7 @@
 // Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be written.
 //
 // With checkpoint.on_save_error "continue", lines that the disk refuses are kept and written later
-// (runlog/line_file.h), and so is a status "running". Even then sync() throws, which begin()
+// (runlog/metrics.h), and so is a status "running". Even then sync() throws, which begin()
 // and ended() call too, and every write throws when the run folder is gone.
 // docs/formats/run_folder.md lists the events.
 #pragma once

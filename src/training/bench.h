@@ -60,7 +60,7 @@ int64_t bench_vocab_size(const Config& config);
 
 // Measures all lengths and calls `report` when one is done. `config` is resolved, model.vocab_size
 // included. Unless `trace` is null, a profile of one micro-batch and update of each length, JSON as
-// device/trace.h has it, is put there. Throws Error(kMemory) when one row does not fit. Throws
+// device/profile.h has it, is put there. Throws Error(kMemory) when one row does not fit. Throws
 // StopRequested (base/stop.h) on a signal.
 BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace);

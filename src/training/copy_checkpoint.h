@@ -1,17 +1,31 @@
-// Copies a checkpoint from one run to another, which goes on from it. It serves `resume --from` and
-// the best trial of random restart.
+// Copies a checkpoint from one run to another, which goes on from it: a branch (`resume --from`) or
+// the best trial of random restart. A branch is a new run that begins at a checkpoint of another
+// run.
 //
 // The checkpoint is copied file by file, checked against its manifest, and published by rename.
 // Only its state.json changes: it names the new run. Before the checkpoint is published, the whole
 // metrics.jsonl of the old run replaces the one of the new run; the new run cuts it back to the
-// checkpoint when it begins. The old run is not changed.
+// checkpoint when it begins. The old run is only read.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "checkpoint/run_folder.h"
+#include "config/config.h"
 
 namespace lmtrain {
+
+// Returns the step of the checkpoint of `from` that a branch begins at: `step` if given, else the
+// step of the newest valid checkpoint. The files of the checkpoint are verified. Throws
+// Error(kUsage) when there is no such checkpoint; Error(kCheckpoint) when the checkpoint is damaged
+// (without `step`: when all are) or belongs to another run than `from`.
+int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step);
+
+// Turns `config`, the config of the original run, into the config of `branch`. It gets the name and
+// run_dir of `branch`, and `seed`, the seed of the checkpoint. Random restart is off, since the
+// checkpoint belongs to one trial alone.
+Config config_of_branch(const Config& config, int64_t seed, const RunFolder& branch);
 
 // Replaces the metrics.jsonl of `to` atomically by the metrics.jsonl of `from`. Does nothing when
 // `from` has none. Throws Error(kIo).

@@ -19,8 +19,8 @@
 #include "distributed/ranges.h"
 #include "model/llama.h"
 #include "optim/optimizer.h"
+#include "training/step.h"
 #include "training/step_graphs.h"
-#include "training/step_parts.h"
 
 namespace lmtrain {
 
@@ -52,9 +52,9 @@ class Engine {
 
   // Sets random weights from this seed, and calls reset_optimizer().
   void initialize(int64_t seed);
-  // The same, of the masters alone of the tensors for which `takes` returns true.
+  // Sets random masters from this seed, for the tensors for which `takes` returns true.
   void initialize_masters(int64_t seed, const ParameterFilter& takes);
-  // Sets the optimizer's state to that before the first update.
+  // Sets the optimizer's state to its values before the first update.
   void reset_optimizer();
 
   // Overwrites gradient() with the gradient of the mean loss over the batch's targets and returns
@@ -67,10 +67,10 @@ class Engine {
   // Does the same for the rows of one process of a run: `batch` holds its share of the batch, and
   // may hold no rows. Begins a step of `reducer` and hands the gradient over to it; the caller must
   // call finish(). Returns the share's parts of the batch's loss: one number, or with an exact
-  // parallel.sum one number for each part (training/step_parts.h).
+  // parallel.sum one number for each part (training/step.h).
   std::vector<double> forward_backward(const Batch& batch, int64_t micro_rows, double loss_scale,
                                        GradientReducer& reducer);
-  // Returns how many losses that function returns.
+  // Returns how many losses the forward_backward() of a share returns.
   size_t num_losses() const { return parts_ ? parts_->parts_of_share() : 1; }
   // Returns the L2 norm of gradient() over all parameters; not finite where the gradient is not.
   double grad_norm() const;

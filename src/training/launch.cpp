@@ -18,7 +18,6 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "checkpoint/branch.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/given_model.h"
@@ -82,7 +81,7 @@ void set_exchanges(Processes& processes, const ParallelConfig& config) {
 
 // Returns a text of all that decides how results are rounded, which must be alike in every process.
 // `config` is resolved.
-std::string what_rounds(const Config& config) {
+std::string numerics_signature(const Config& config) {
   return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
@@ -103,7 +102,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
   set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
   if (processes.local_rank() == 0) log_warnings(process_warnings(config, processes));
-  processes.meet(kPrepared);
+  processes.barrier(kPrepared);
   PreparedData data;
   // One process of each machine has prepared, and said what there is to say of the data; the others
   // find what it has left in the cache.
@@ -113,7 +112,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     const WarningsMuted muted;
     data = prepare_while_watching(processes, config);
   }
-  require_alike(processes, data.fingerprint, what_rounds(config));
+  require_alike(processes, data.fingerprint, numerics_signature(config));
   prepare_memory(config, processes.count());
   return data;
 }
@@ -141,7 +140,7 @@ int follow(Processes& processes) {
   std::optional<PreparedData> prepared;
   PreparedData data;
   for (;;) {
-    const Order order = listen(processes);
+    const Order order = receive_order(processes);
     if (const auto* end = std::get_if<EndOrder>(&order)) return end->exit_code;
     if (const auto* prepare = std::get_if<PrepareOrder>(&order)) {
       prepared = prepare_for_machine(prepare->config);
@@ -157,7 +156,7 @@ int follow(Processes& processes) {
 int lead_or_follow(Processes& processes, const std::function<int()>& lead) {
   if (!processes.is_first()) return follow(processes);
   const int code = lead();
-  tell(processes, EndOrder{code});
+  broadcast_order(processes, EndOrder{code});
   return code;
 }
 
@@ -227,7 +226,7 @@ void warn_of_changes(const Config& before, const Config& after, const Restartabl
 
 // The folder holds the run from here on, so the command that has begun it would be refused.
 template <class Work>
-int with_the_run_there(const RunFolder& run, const Work& work) {
+int with_resume_hint(const RunFolder& run, const Work& work) {
   try {
     return work();
   } catch (const std::exception& error) {
@@ -346,16 +345,16 @@ PreparedData resolve_and_prepare(Config& config) {
   require_preflight(PreflightStage::kDevice, start);
   log_warnings(process_warnings(config, processes));
   resolve_document_ends(config);
-  tell(processes, PrepareOrder{config});
+  broadcast_order(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   // With train.time it measures, for longer than the others may be left waiting.
   processes.while_watching([&] { resolve_choices(config, data, processes.count(), processes); });
   resolve_micro_tokens(config, processes.count(), processes);
   resolve_eval_tokens(config, data);
-  tell(processes, RunOrder{config});
-  processes.meet(kPrepared);
-  require_alike(processes, data.fingerprint, what_rounds(config));
+  broadcast_order(processes, RunOrder{config});
+  processes.barrier(kPrepared);
+  require_alike(processes, data.fingerprint, numerics_signature(config));
   prepare_memory(config, processes.count());
   return data;
 }
@@ -388,7 +387,7 @@ RunLock lock_run(const RunFolder& run) {
 }
 
 int train_run(const RunFolder& run, RestartableRun& training, bool json) {
-  return with_the_run_there(run, [&] { return train(training, json); });
+  return with_resume_hint(run, [&] { return train(training, json); });
 }
 
 int train_part(const RunFolder& folder, Config config) {
@@ -449,7 +448,7 @@ int branch_run(const RunFolder& folder, const Branch& branch,
 
   const RunLock lock = lock_run(RunFolder(branch.run_dir));
   require_new_run(RunFolder(branch.run_dir));  // begun by another process since
-  return with_the_run_there(RunFolder(branch.run_dir), [&] {
+  return with_resume_hint(RunFolder(branch.run_dir), [&] {
     const std::string id = random_id();
     // The config comes first: where the process is killed from here on, `resume` finds in it which
     // checkpoint to copy.

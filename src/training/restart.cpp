@@ -10,7 +10,6 @@
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/remove_checkpoint.h"
 #include "checkpoint/retention.h"
 #include "device/failure.h"
 #include "distributed/orders.h"
@@ -247,7 +246,8 @@ std::unique_ptr<Trainer> RestartableRun::make_trainer(int64_t seed, const RunFol
     require_same_data(run_, folder.checkpoint(*checkpoint),
                       read_manifest(folder.checkpoint(*checkpoint)).fingerprint, config_,
                       data_.fingerprint);
-  tell(processes_, AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
+  broadcast_order(processes_,
+                  AttemptOrder{seed, checkpoint, trial.has_value(), config.train.max_time});
   return std::make_unique<Trainer>(std::move(config), data_, folder, checkpoint, trial, processes_);
 }
 

@@ -408,7 +408,7 @@ std::optional<std::vector<TaskResult>> Trainer::ask_tasks() {
                              evaluation_options(config_, state_.micro).batch_tokens,
                              [] { return stop_signal() == 0; });
   // A signal may have reached some of the processes alone.
-  const std::vector<double> whole = processes_.all_gather({results ? 1.0 : 0.0});
+  const std::vector<double> whole = processes_.all_gather_values({results ? 1.0 : 0.0});
   if (std::find(whole.begin(), whole.end(), 0.0) != whole.end()) results.reset();
   return results;
 }

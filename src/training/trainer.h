@@ -1,10 +1,10 @@
 // Trains a run from its first batch, or from a checkpoint, to its end.
 //
 // The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
-// what is due after a step, optim/guard.h what becomes of a step,
-// distributed/gradient_reducer.h how processes sum a gradient, and
-// runlog/run_log.h reports both. Config, prepared data and checkpoint determine every bit of the
-// result. Time only decides when something is saved or printed.
+// what is due after a step, and optim/guard.h whether a step is applied.
+// distributed/gradient_reducer.h sums the gradient over processes. runlog/run_log.h reports.
+// Config, prepared data and checkpoint determine every bit of the result. Time only decides when
+// something is saved or printed.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@
 #include "distributed/optimizer_shards.h"
 #include "distributed/sharded_weights.h"
 #include "distributed/step_consensus.h"
+#include "eval/evaluate_tasks.h"
 #include "eval/samples.h"
-#include "eval/task_probe.h"
 #include "formats/token_shard.h"
 #include "optim/guard.h"
 #include "prepare/prepare.h"

@@ -107,8 +107,8 @@ class ComparedTraining {
     Config config = config_;
     config.checkpoint.keep = keep;
     lmtrain::create_directories(folder.path());
-    tell(processes_,
-         AttemptOrder{seed_, checkpoint, /*is_trial=*/false, /*max_time=*/{}, last_step});
+    broadcast_order(processes_, AttemptOrder{seed_, checkpoint, /*is_trial=*/false, /*max_time=*/{},
+                                             last_step});
     Trainer trainer(std::move(config), data_, folder, checkpoint, /*trial=*/{}, processes_);
     const int code = trainer.run({.last_step = last_step}).exit_code;
     if (code > 128) throw StopRequested{code - 128};

@@ -34,7 +34,7 @@ TEST_P(Exchanges, EveryRankHasTheSameSum) {
     std::vector<at::Tensor> sums(static_cast<size_t>(count));
     as_ranks(count, [&](Processes& processes) {
       const at::Tensor flat = values_of(processes.rank(), size);
-      processes.sum(flat);
+      processes.all_reduce(flat);
       sums[static_cast<size_t>(processes.rank())] = flat;
     });
     for (const at::Tensor& sum : sums) {
@@ -56,8 +56,8 @@ TEST_P(Exchanges, BroadcastAndGather) {
     const std::string text(static_cast<size_t>(3 * rank), 'a' + static_cast<char>(rank));
     EXPECT_EQ(processes.broadcast(rank == 0 ? "from rank 0" : "none"), "from rank 0");
     EXPECT_EQ(processes.broadcast(std::string()), "");
-    const std::vector<std::string> texts = processes.gather_texts(text);
-    const std::vector<double> numbers = processes.all_gather({0.1 * rank, -1.0});
+    const std::vector<std::string> texts = processes.all_gather_texts(text);
+    const std::vector<double> numbers = processes.all_gather_values({0.1 * rank, -1.0});
     for (int other = 0; other < count; ++other) {
       const auto i = static_cast<size_t>(other);
       EXPECT_EQ(texts[i], std::string(3 * i, 'a' + static_cast<char>(other)));
@@ -79,11 +79,11 @@ TEST_P(Exchanges, RangesAreSummedAndGathered) {
   std::vector<at::Tensor> sums(static_cast<size_t>(count));
   as_ranks(count, [&](Processes& processes) {
     const at::Tensor flat = values_of(processes.rank(), kSize);
-    processes.sum_ranges(flat, ranges);
-    processes.gather_ranges(flat, ranges);
+    processes.reduce_scatter(flat, ranges);
+    processes.all_gather(flat, ranges);
     sums[static_cast<size_t>(processes.rank())] = flat;
     const at::Tensor working = at::full({kSize}, processes.rank(), at::kBFloat16);
-    processes.gather_ranges(working, ranges);
+    processes.all_gather(working, ranges);
     for (int rank = 0; rank < count; ++rank) {
       const at::Tensor part = ranges[static_cast<size_t>(rank)].of(working);
       EXPECT_TRUE(at::equal(part, at::full_like(part, rank)));
@@ -101,11 +101,11 @@ TEST_P(Exchanges, ATensorIsPassedFromOneToAnother) {
     at::Tensor values;
     if (processes.rank() == last) values = values_of(last, 12).view({3, 4}).t();  // not contiguous
     if (processes.is_first()) values = at::zeros({4, 3});
-    processes.pass(values, last, 0);
+    processes.send_recv(values, last, 0);
     if (processes.is_first()) {
       EXPECT_TRUE(at::equal(values, values_of(last, 12).view({3, 4}).t()));
     }
-    processes.pass(values, 0, 0);
+    processes.send_recv(values, 0, 0);
   });
 }
 
@@ -115,13 +115,13 @@ TEST_P(Exchanges, TellingAndMeeting) {
   as_ranks(count, [&](Processes& processes) {
     for (int i = 0; i < 3; ++i) {
       if (processes.is_first()) {
-        processes.tell("message " + std::to_string(i));
+        processes.broadcast_order("message " + std::to_string(i));
       } else {
-        EXPECT_EQ(processes.listen(), "message " + std::to_string(i));
+        EXPECT_EQ(processes.receive_order(), "message " + std::to_string(i));
       }
     }
     ++came;
-    processes.meet("stage");
+    processes.barrier("stage");
     EXPECT_EQ(came, count);
   });
 }
@@ -175,8 +175,8 @@ TEST(Connect, TheTreesOrderIsFixed) {
   as_ranks(4, [&](Processes& processes) {
     const at::Tensor flat = values_of(processes.rank(), kSize);
     const std::vector<ElementRange> ranges = ranges_of_ranks({0, 10, 10, 7000, kSize});
-    processes.sum_ranges(flat, ranges);
-    processes.gather_ranges(flat, ranges);
+    processes.reduce_scatter(flat, ranges);
+    processes.all_gather(flat, ranges);
     EXPECT_TRUE(at::equal(flat, tree));
   });
 }
@@ -186,12 +186,12 @@ TEST(Connect, OneProcessExchangesNothing) {
   EXPECT_TRUE(one.is_only());
   EXPECT_TRUE(one.is_first());
   const at::Tensor flat = values_of(0, 5);
-  one.sum(flat);
-  one.sum_ranges(flat, even_ranges(5, 1));
-  one.gather_ranges(flat, even_ranges(5, 1));
-  one.pass(flat, 0, 0);
+  one.all_reduce(flat);
+  one.reduce_scatter(flat, even_ranges(5, 1));
+  one.all_gather(flat, even_ranges(5, 1));
+  one.send_recv(flat, 0, 0);
   EXPECT_TRUE(at::equal(flat, values_of(0, 5)));
-  EXPECT_EQ(one.all_gather({1.0, 2.0}), (std::vector<double>{1, 2}));
+  EXPECT_EQ(one.all_gather_values({1.0, 2.0}), (std::vector<double>{1, 2}));
   EXPECT_EQ(one.broadcast("text"), "text");
 }
 
@@ -266,7 +266,7 @@ TEST(Connect, UnderAnAgentEveryRankIsAClient) {
         Launch launch = launch_of(rank, 2, agent.getPort());
         launch.agent_store = true;
         const auto processes = connect_processes(launch, std::chrono::seconds(60));
-        EXPECT_EQ(processes->all_gather({1.0 * rank}), (std::vector<double>{0, 1}));
+        EXPECT_EQ(processes->all_gather_values({1.0 * rank}), (std::vector<double>{0, 1}));
         processes->leave();
       });
     }

@@ -38,10 +38,10 @@ TEST_F(DeviceExchanges, SumAndBroadcastAreTheLibrarys) {
       kCount,
       [](Processes& processes) {
         const at::Tensor flat = at::full({1001}, 1.0 + processes.rank(), at::kFloat);
-        processes.sum(flat);
+        processes.all_reduce(flat);
         EXPECT_TRUE(at::equal(flat, at::full({1001}, 6.0, at::kFloat)));
         const at::Tensor empty = at::empty({0}, at::kFloat);
-        processes.sum(empty);
+        processes.all_reduce(empty);
         const at::Tensor numbers = at::arange(5, at::kLong) + processes.rank();
         processes.broadcast(numbers);
         EXPECT_TRUE(at::equal(numbers, at::arange(5, at::kLong)));
@@ -83,7 +83,7 @@ TEST_F(DeviceExchanges, OneProcessGetsItsOwnValues) {
       1,
       [](Processes& processes) {
         const at::Tensor flat = values_of(0, 100);
-        processes.sum(flat);
+        processes.all_reduce(flat);
         sum_by_ranges(processes, flat);
         processes.broadcast(flat);
         EXPECT_TRUE(at::equal(flat, values_of(0, 100)));
@@ -104,7 +104,7 @@ std::string log_of_fallback(
         processes.set_timeout(std::chrono::seconds(40));
         for (int time = 0; time < 2; ++time) {
           const at::Tensor flat = at::full({7}, 1.0 + processes.rank(), at::kFloat);
-          processes.sum(flat);
+          processes.all_reduce(flat);
           EXPECT_TRUE(at::equal(flat, at::full({7}, 3.0, at::kFloat)));
           processes.broadcast(flat);
           sum_by_ranges(processes, flat);
@@ -180,16 +180,16 @@ Ends ends_of_sum(milliseconds timeout, const std::function<void(Processes&)>& be
       const std::unique_ptr<Processes> processes = connect_processes(
           launch_of(rank, 2, port.number()), std::chrono::seconds(60), stand_in());
       const at::Tensor flat = at::ones({10}, at::kFloat);
-      processes->sum(flat);
+      processes->all_reduce(flat);
       processes->set_timeout(timeout);
       processes->barrier();
       try {
         before_sum(*processes);
-        processes->sum(flat);
+        processes->all_reduce(flat);
       } catch (const ProcessLost& lost) {
         ends.messages[static_cast<size_t>(rank)] = lost.what();
         ends.codes[static_cast<size_t>(rank)] = lost.exit_code();
-        EXPECT_THROW(processes->sum(flat), ProcessLost) << "the connection was ended";
+        EXPECT_THROW(processes->all_reduce(flat), ProcessLost) << "the connection was ended";
         processes->give_up(lost.exit_code(), lost.what());
       } catch (const std::runtime_error& own) {
         processes->give_up(3, own.what());

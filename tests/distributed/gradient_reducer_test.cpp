@@ -90,7 +90,7 @@ TEST(ChunkReducer, HasTheBitsOfTheSumAfterTheBackward) {
     const ParameterLayout layout = layout_of(config);
     for (const int count : {2, 3, 4}) {
       as_ranks(count, [&](Processes& processes) {
-        OptimizerShards shards(processes, config, CommThreads(processes.aside(3)));
+        OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(3)));
         const auto rank = static_cast<size_t>(processes.rank());
         const at::Tensor gradient = at::empty({layout.flat_size()}), all = at::empty_like(gradient);
         ChunkReducer overlapped(shards.threads(), layout, gradient, shards.chunks(),
@@ -104,7 +104,7 @@ TEST(ChunkReducer, HasTheBitsOfTheSumAfterTheBackward) {
           all.copy_(gradient);
           const at::Tensor expected = gradient.clone();
           for (const DividedRange& chunk : shards.chunks())
-            processes.sum_ranges(expected, chunk.ranges);
+            processes.reduce_scatter(expected, chunk.ranges);
           overlapped.begin_step();
           finish_in_some_order(overlapped, layout, step + rank);
           processes.barrier();  // other exchanges go on meanwhile
@@ -134,7 +134,7 @@ TEST(ChunkReducer, SumsAChunkAsSoonAsItIsFinished) {
   const ParameterLayout layout = layout_of(config);
   as_ranks(2, [&](Processes& processes) {
     const std::vector<DividedRange> chunks = halves(layout);
-    CommThreads threads(processes.aside(2));
+    CommThreads threads(processes.extra_groups(2));
     const at::Tensor gradient = at::ones({layout.flat_size()});
     ChunkReducer sum(threads, layout, gradient, chunks, /*gathers=*/true);
     sum.begin_step();
@@ -162,12 +162,13 @@ TEST(ChunkReducer, WaitsForTheChunksBefore) {
   const Config config = config_of(true);
   const ParameterLayout layout = layout_of(config);
   struct Recorded final : RangeExchange {
-    void sum_ranges(const at::Tensor& /*flat*/, const std::vector<ElementRange>& ranges) override {
+    void reduce_scatter(const at::Tensor& /*flat*/,
+                        const std::vector<ElementRange>& ranges) override {
       if (fails) throw std::runtime_error("the network is gone");
       firsts.push_back(ranges[0].first);
     }
-    void gather_ranges(const at::Tensor& /*flat*/,
-                       const std::vector<ElementRange>& /*ranges*/) override {}
+    void all_gather(const at::Tensor& /*flat*/,
+                    const std::vector<ElementRange>& /*ranges*/) override {}
     std::vector<int64_t> firsts;
     std::atomic<bool> fails = false;
   };
@@ -196,14 +197,14 @@ TEST(ChunkReducer, WaitsForTheChunksBefore) {
 TEST(ChunkReducer, AChunkFollowsWhileTheOneBeforeIsOnItsWay) {
   const ParameterLayout layout = layout_of(config_of(true));
   struct Waiting final : RangeExchange {
-    void sum_ranges(const at::Tensor& /*flat*/,
-                    const std::vector<ElementRange>& /*ranges*/) override {
+    void reduce_scatter(const at::Tensor& /*flat*/,
+                        const std::vector<ElementRange>& /*ranges*/) override {
       begun.release();
       if (awaited != nullptr && !std::exchange(has_waited, true))
         awaited_came = awaited->begun.try_acquire_for(std::chrono::seconds(30));
     }
-    void gather_ranges(const at::Tensor& /*flat*/,
-                       const std::vector<ElementRange>& /*ranges*/) override {}
+    void all_gather(const at::Tensor& /*flat*/,
+                    const std::vector<ElementRange>& /*ranges*/) override {}
     std::counting_semaphore<> begun{0};
     Waiting* awaited = nullptr;
     bool has_waited = false, awaited_came = false;

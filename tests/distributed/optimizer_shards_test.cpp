@@ -33,7 +33,7 @@ TEST(OptimizerShards, OneProcessAndNoneAreUndivided) {
   EXPECT_FALSE(OptimizerShards(only_process(), config).is_divided());
   config.parallel.shard = ParallelShard::kNone;
   as_ranks(2, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
+    const OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(2)));
     EXPECT_FALSE(shards.is_divided());
     EXPECT_TRUE(shards.owned()(ParameterSpec{}));
   });
@@ -55,7 +55,7 @@ TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
   const double expected = gradient_norm(grad, layout);
   for (const int count : {2, 3, 4}) {
     as_ranks(count, [&](Processes& processes) {
-      const OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
+      const OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(2)));
       const auto rank = static_cast<size_t>(processes.rank());
       at::Tensor known = own_part(shards, rank, grad);
       EXPECT_EQ(shards.gradient_norm(known), expected) << count;
@@ -68,7 +68,7 @@ TEST(OptimizerShards, TheNormHasTheBitsOfOneProcess) {
 TEST(OptimizerShards, TheFirstNameInTheLayoutIsFound) {
   const Config config = config_of(OptimizerType::kAdamW);
   as_ranks(3, [&](Processes& processes) {
-    const OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
+    const OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(2)));
     EXPECT_EQ(shards.first_of_all(""), "");
     const std::vector<std::string> names = {"model.norm.weight", "",
                                             "model.layers.1.self_attn.q_proj.weight"};
@@ -89,7 +89,7 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
       buffer.values.copy_(random_tensor(buffer.values.sizes(), ++seed));
     for (const int count : {2, 3}) {
       as_ranks(count, [&](Processes& processes) {
-        OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
+        OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(2)));
         Parameters parameters(whole.layout(), at::kFloat, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         EXPECT_LT(optimizer->buffers().size(), alone->buffers().size());
@@ -119,7 +119,7 @@ TEST(OptimizerShards, WritersHaveWhatTheyWrite) {
       config.parallel.shard = shard;
       const at::Tensor masters = random_tensor({flat_size(config)}, 5);
       as_ranks(3, [&](Processes& processes) {
-        OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
+        OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(2)));
         Parameters parameters(testing::layout_of(config), dtype, at::kCPU);
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         const auto rank = static_cast<size_t>(processes.rank());
@@ -152,7 +152,7 @@ TEST(OptimizerShards, WritersHaveWhatTheyWrite) {
           }
         }
         const size_t buffers = shards.collect(*optimizer, writers).size();
-        const std::vector<double> all = processes.all_gather({static_cast<double>(buffers)});
+        const std::vector<double> all = processes.all_gather_values({static_cast<double>(buffers)});
         EXPECT_EQ(all[0] + all[2], static_cast<double>(shards.all_buffers().size()));
         EXPECT_EQ(all[1], 0);
         EXPECT_GT(all[2], 0);
@@ -187,7 +187,7 @@ TEST(OptimizerShards, WeightsAreGathered) {
   const Config config = config_of(OptimizerType::kAdamW);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     as_ranks(4, [&](Processes& processes) {
-      OptimizerShards shards(processes, config, CommThreads(processes.aside(2)));
+      OptimizerShards shards(processes, config, CommThreads(processes.extra_groups(2)));
       Parameters parameters(ParameterLayout(config.model, *config.model.vocab_size), dtype,
                             at::kCPU);
       const at::Tensor updated = random_tensor(parameters.master().sizes(), 5);

@@ -1,7 +1,7 @@
 // The casts to fp8, emulated: the largest |x|, scale, rounding, and where each number lands.
 #include "arrays.h"
 #include "cuda_fp8.h"
-#include "kernels/cuda/graph.h"
+#include "kernels/cuda/kernels.h"
 
 namespace lmtrain::emulated {
 namespace {

@@ -1,9 +1,8 @@
 // Graphs of the CUDA kernels, emulated: kernels are recorded with the arguments of their call, as
 // CUDA does. So a number that is passed by value stays what it was, and one that is read from
 // memory follows.
-#include "kernels/cuda/graph.h"
-
 #include "arrays.h"
+#include "kernels/cuda/kernels.h"
 
 namespace lmtrain::emulated {
 namespace {

@@ -47,7 +47,7 @@ TEST(GpuNccl, OneProcessGetsItsOwnValues) {
   EXPECT_TRUE(by_nccl(1, [&](Processes& processes) {
     const at::Tensor expected = values_of(0, *device);
     const at::Tensor flat = expected.clone();
-    processes.sum(flat);
+    processes.all_reduce(flat);
     EXPECT_TRUE(at::equal(flat, expected));
     sum_by_ranges(processes, flat);
     EXPECT_TRUE(at::equal(flat, expected));
@@ -83,7 +83,7 @@ TEST(GpuNccl, TwoGpusHaveTheSameSums) {
     const at::Device own(at::kCUDA, static_cast<c10::DeviceIndex>(rank));
     const at::Tensor sum = values_of(processes.rank(), own);
     const at::Tensor tree = sum.clone();
-    processes.sum(sum);
+    processes.all_reduce(sum);
     sum_by_ranges(processes, tree);
     sums[rank] = sum.cpu();
     trees[rank] = tree.cpu();
@@ -102,7 +102,7 @@ TEST(GpuNccl, TwoProcessesOnOneGpuGoPastIt) {
   SKIP_WITHOUT_NCCL(device);
   EXPECT_FALSE(by_nccl(2, [&](Processes& processes) {
     const at::Tensor sum = values_of(processes.rank(), *device);
-    processes.sum(sum);
+    processes.all_reduce(sum);
     EXPECT_TRUE(at::equal(sum.cpu(), values_of(0, at::kCPU) + values_of(1, at::kCPU)));
   }));
 }

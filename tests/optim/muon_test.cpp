@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 
-#include "optim/newton_schulz.h"
 #include "optim/support.h"
 
 namespace lmtrain {

@@ -238,8 +238,9 @@ TEST(EngineOfSeveral, TheGradientIsTheSameWithAndWithoutOverlap) {
         for (const int count : {2, 4}) {
           as_ranks(count, [&](Processes& processes) {
             // Without a thread beside, nothing is summed during the backward.
-            Member member(processes, config,
-                          overlaps ? CommThreads(processes.aside(3)) : CommThreads(processes));
+            Member member(
+                processes, config,
+                overlaps ? CommThreads(processes.extra_groups(3)) : CommThreads(processes));
             int told = 0;
             Watched reducer(*member.reducer, [&] { ++told; });
             for (const double loss_scale : {1.0, 64.0}) {
@@ -268,7 +269,7 @@ TEST(EngineOfSeveral, AFailureInMidBackwardSpoilsTheSum) {
   const Config config = shared_config(ParallelSum::kExact, ParallelShard::kOptimizer);
   const at::Tensor one = gradient_of_one(config);
   as_ranks(2, [&](Processes& processes) {
-    Member member(processes, config, CommThreads(processes.aside(3)));
+    Member member(processes, config, CommThreads(processes.extra_groups(3)));
     int told = 0;
     Watched failing(*member.reducer, [&] {
       if (processes.rank() == 1 && ++told == 5) throw std::bad_alloc();

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "kernels/cuda/graph.h"
+#include "kernels/cuda/kernels.h"
 
 namespace lmtrain::cuda {
 namespace {

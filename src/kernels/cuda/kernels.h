@@ -122,4 +122,23 @@ void ademamix(const Call& call, float* master, float* exp_avg, float* exp_avg_sl
               float* exp_avg_sq, const float* grad, void* working, int64_t count,
               const AdEMAMixConstants* constants);
 
+// Graphs: the work queued on a stream is recorded instead of done, and can then be launched any
+// number of times.
+//
+// A capture must be ended by the thread that began it; other threads may queue on the stream
+// meanwhile. `stream` is a cudaStream_t, and not the default one while it is captured. These
+// functions throw Error(kInternal) where the runtime refuses, except abandon_capture() and
+// destroy_graph(), which throw nothing.
+void begin_capture(void* stream);
+// Ends a capture and returns the graph, which destroy_graph() must free. Throws Error(kInternal)
+// also where something was queued or asked that a graph cannot hold; no capture is under way any
+// more then.
+void* end_capture(void* stream);
+// Ends a capture and drops its graph.
+void abandon_capture(void* stream);
+
+void launch_graph(void* graph, void* stream);
+// Frees a graph without waiting; a launch that is still running ends first.
+void destroy_graph(void* graph);
+
 }  // namespace lmtrain::cuda

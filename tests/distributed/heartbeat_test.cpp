@@ -1,5 +1,5 @@
 // Signs of life, and who has read why a run ends.
-#include "distributed/watch.h"
+#include "distributed/heartbeat.h"
 
 #include <gtest/gtest.h>
 
@@ -21,16 +21,16 @@ class StoppableStore : public c10d::HashStore {
   std::unique_lock<std::mutex> stopped() { return std::unique_lock(m_); }
 };
 
-class WatchTest : public testing::Test {
+class HeartbeatTest : public testing::Test {
  protected:
   // One of three processes; rank 0 serves the store.
-  std::unique_ptr<Watch> watch(int rank) const {
-    return std::make_unique<Watch>(
-        store_, Watch::Group{rank, {"rank 0", "rank 1", "rank 2"}, std::optional<int>(0)},
+  std::unique_ptr<Heartbeat> heartbeat(int rank) const {
+    return std::make_unique<Heartbeat>(
+        store_, Heartbeat::Group{rank, {"rank 0", "rank 1", "rank 2"}, std::optional<int>(0)},
         [](const Loss&) {});
   }
-  static std::optional<Loss> wait_for_loss(Watch& watch) {
-    return watch.wait(
+  static std::optional<Loss> wait_for_loss(Heartbeat& heartbeat) {
+    return heartbeat.wait(
         {}, [] { return false; }, 60s);
   }
   int64_t num_readers() const { return store_->add("read", 0); }
@@ -40,10 +40,10 @@ class WatchTest : public testing::Test {
 
 // The process that ends does not count as one that has read why, though its thread goes on: else
 // the server would leave before the last of the others knows.
-TEST_F(WatchTest, TheServerStaysUntilAllThatLiveHaveReadTheCause) {
-  const auto server = watch(0), ending = watch(1), other = watch(2);
+TEST_F(HeartbeatTest, TheServerStaysUntilAllThatLiveHaveReadTheCause) {
+  const auto server = heartbeat(0), ending = heartbeat(1), other = heartbeat(2);
   ending->give_up({3, "rank 1: its shard is damaged"});
-  for (Watch* reader : {server.get(), other.get()}) {
+  for (Heartbeat* reader : {server.get(), other.get()}) {
     const std::optional<Loss> loss = wait_for_loss(*reader);
     ASSERT_TRUE(loss);
     EXPECT_EQ(loss->exit_code, 3);
@@ -57,8 +57,8 @@ TEST_F(WatchTest, TheServerStaysUntilAllThatLiveHaveReadTheCause) {
 }
 
 // Two processes end by themselves: the second one is a reader of the first one's cause.
-TEST_F(WatchTest, TheCauseThatIsPutDownFirstCounts) {
-  const auto server = watch(0), first = watch(1), second = watch(2);
+TEST_F(HeartbeatTest, TheCauseThatIsPutDownFirstCounts) {
+  const auto server = heartbeat(0), first = heartbeat(1), second = heartbeat(2);
   first->give_up({3, "rank 1: its shard is damaged"});
   second->give_up({5, "rank 2: the disk is full"});
   EXPECT_GE(num_readers(), 1);
@@ -70,13 +70,13 @@ TEST_F(WatchTest, TheCauseThatIsPutDownFirstCounts) {
 }
 
 // A process whose main thread hangs is ended, but not while it writes a checkpoint.
-TEST_F(WatchTest, AProcessThatSavesIsNotEndedBeforeItHasSaved) {
+TEST_F(HeartbeatTest, AProcessThatSavesIsNotEndedBeforeItHasSaved) {
   std::atomic<bool> is_ended = false;
-  Watch saving(
-      store_, Watch::Group{1, {"rank 0", "rank 1", "rank 2"}, std::optional<int>(0)},
+  Heartbeat saving(
+      store_, Heartbeat::Group{1, {"rank 0", "rank 1", "rank 2"}, std::optional<int>(0)},
       [&](const Loss&) { is_ended = true; }, /*forced_end=*/300ms);
   saving.mark_saving(true);
-  const auto ending = watch(2);
+  const auto ending = heartbeat(2);
   ending->give_up({5, "rank 2: the disk is full"});
   ASSERT_TRUE(wait_for_loss(saving));
   std::this_thread::sleep_for(1700ms);  // three beats
@@ -87,9 +87,10 @@ TEST_F(WatchTest, AProcessThatSavesIsNotEndedBeforeItHasSaved) {
 }
 
 // Without its limits any of these calls would wait for ever.
-TEST_F(WatchTest, AStoreThatDoesNotAnswerIsTheCauseAndHoldsUpNoCall) {
+TEST_F(HeartbeatTest, AStoreThatDoesNotAnswerIsTheCauseAndHoldsUpNoCall) {
   const std::string cause = "rank 0, where the processes meet, has ended or cannot be reached";
-  const auto waiting = watch(1), searching = watch(2), ending = watch(2), leaving = watch(2);
+  const auto waiting = heartbeat(1), searching = heartbeat(2), ending = heartbeat(2),
+             leaving = heartbeat(2);
   const auto stopped = store_->stopped();
   const std::optional<Loss> loss = waiting->wait(
       {0}, [store = store_] { return store->check({"key"}); }, 500ms);
@@ -97,7 +98,7 @@ TEST_F(WatchTest, AStoreThatDoesNotAnswerIsTheCauseAndHoldsUpNoCall) {
   EXPECT_EQ(loss->cause, cause);
   EXPECT_EQ(loss->exit_code, 5);
   EXPECT_EQ(searching->find_cause("timed out").cause, cause + ": timed out");
-  EXPECT_FALSE(Watch::ask([store = store_] { return store->check({"key"}); }));
+  EXPECT_FALSE(Heartbeat::ask([store = store_] { return store->check({"key"}); }));
   ending->give_up({5, "rank 2: the disk is full"});
   leaving->leave();
 }

@@ -1,5 +1,5 @@
 // Results by these prompts are compared with a reference in tests/e2e/commands/tasks_test.cpp.
-#include "eval/prompts.h"
+#include "eval/task_question.h"
 
 #include <gtest/gtest.h>
 

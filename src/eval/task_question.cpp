@@ -1,4 +1,4 @@
-#include "eval/prompts.h"
+#include "eval/task_question.h"
 
 #include <algorithm>
 

@@ -1,18 +1,26 @@
-#include "device/trace.h"
+#include "device/profile.h"
 
+#include <ATen/record_function.h>
 #include <kineto/ActivityType.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <set>
 
 #include "base/text.h"
+#include "device/device_memory.h"
 
 namespace lmtrain {
 namespace {
 
-namespace profiler = torch::autograd::profiler;
 using torch::profiler::impl::ActivityType;
+
+// Callbacks are plain functions. On a GPU those of the backward come from a thread of autograd's,
+// which has them of the one that waits for it.
+PhaseTimes* listener = nullptr;
+
+namespace profiler = torch::autograd::profiler;
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";
@@ -68,6 +76,33 @@ std::string microseconds(uint64_t nanoseconds) {
 }
 
 }  // namespace
+
+struct PhaseClock : at::ObserverContext {
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+
+  static std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& /*phase*/) {
+    synchronize(listener->device_);
+    return std::make_unique<PhaseClock>();
+  }
+  static void stop(const at::RecordFunction& phase, at::ObserverContext* clock) {
+    synchronize(listener->device_);
+    const auto time = std::chrono::steady_clock::now() - static_cast<PhaseClock*>(clock)->begin;
+    listener->seconds_[phase.name()] += std::chrono::duration<double>(time).count();
+  }
+};
+
+PhaseTimes::PhaseTimes(const at::Device& device) : device_(device) {
+  TORCH_CHECK(listener == nullptr, "PhaseTimes: one at a time");
+  listener = this;
+  handle_ =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(&PhaseClock::start, &PhaseClock::stop)
+                                     .scopes({at::RecordScope::USER_SCOPE}));
+}
+
+PhaseTimes::~PhaseTimes() {
+  at::removeCallback(handle_);
+  listener = nullptr;
+}
 
 std::string record_trace(const at::Device& device, const std::function<void()>& action) {
   std::set<ActivityType> activities = {ActivityType::CPU};

@@ -1,4 +1,4 @@
-#include "checkpoint/branch.h"
+#include "training/copy_checkpoint.h"
 
 #include "base/support.h"
 #include "checkpoint/state.h"

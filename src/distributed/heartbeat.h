@@ -1,6 +1,6 @@
-// Each process of a run has a Watch. It gives signs of life, follows the signs of the others, and
-// tells why a process has ended. It uses the store where the processes met, not the exchanges of
-// training.
+// Each process of a run has a Heartbeat. It gives signs of life, follows the signs of the others,
+// and tells why a process has ended. It uses the store where the processes met, not the exchanges
+// of training.
 //
 // A thread writes a sign of life to the store twice a second and reads whether some process has
 // given up. If one has and the main thread of this process still runs ten seconds later, the thread
@@ -33,7 +33,7 @@ struct Loss {
   int64_t num_lost = 1;  // processes that cannot read this: the one that has ended, or is silent
 };
 
-class Watch {
+class Heartbeat {
  public:
   // The processes of the run, and which of them this one is.
   struct Group {
@@ -43,16 +43,16 @@ class Watch {
     std::optional<int> server;
   };
   // Ends a process whose main thread does not end. It writes a message and calls _exit, except in
-  // tests. The thread of the watch calls it; it must not be empty.
+  // tests. The thread of the heartbeat calls it; it must not be empty.
   using EndProcess = std::function<void(const Loss&)>;
 
   // Starts the thread. `store` must be a connection that nobody else uses: a call that hangs in it
   // would hold up the signs of life. `forced_end` is how long this process may still run when
   // another one has given up.
-  Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process,
-        std::chrono::milliseconds forced_end = std::chrono::seconds(10));
-  // Stops the thread, and waits for that one second at most.
-  ~Watch();
+  Heartbeat(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process,
+            std::chrono::milliseconds forced_end = std::chrono::seconds(10));
+  // Stops the thread, and waits one second at most for its end.
+  ~Heartbeat();
 
   // Call this before each exchange. The numbers tell find_cause() which process is behind.
   void count_exchange();

@@ -1,4 +1,4 @@
-#include "checkpoint/prompts.h"
+#include "eval/prompt_file.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

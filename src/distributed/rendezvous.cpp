@@ -1,16 +1,22 @@
-#include "distributed/meeting.h"
+#include "distributed/rendezvous.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
+#include "base/machine.h"
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
-#include "distributed/pause.h"
+#include "distributed/local_address.h"
 #include "distributed/within.h"
 
 namespace lmtrain {
@@ -124,8 +130,57 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
 
 }  // namespace
 
-Meeting meet_in(const c10::intrusive_ptr<c10d::Store>& store, const Launch& launch,
-                milliseconds timeout) {
+Member this_member(const Launch& launch) {
+  Member member;
+  member.host = host_name();
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  member.machine = member.host + boot;
+  member.process = ::getpid();
+  member.local_rank = launch.local_rank.value_or(-1);
+  std::string address = local_address_towards(launch.address);
+  if (!address.empty()) member.address = std::move(address);
+  member.processors = hash64(processor_mask());
+  return member;
+}
+
+std::string member_to_text(const Member& member) {
+  return str(member.process, " ", member.local_rank, " ", member.processors, " ", member.address,
+             " ", member.machine, " ", member.host);
+}
+
+Member member_from_text(const std::string& text) {
+  Member member;
+  std::istringstream(text) >> member.process >> member.local_rank >> member.processors >>
+      member.address >> member.machine >> member.host;
+  return member;
+}
+
+std::vector<int> local_ranks(const std::vector<Member>& members) {
+  std::vector<int> ranks;
+  for (auto member = members.begin(); member != members.end(); ++member) {
+    const auto before = std::count_if(members.begin(), member, [&](const Member& other) {
+      return other.machine == member->machine;
+    });
+    ranks.push_back(member->local_rank >= 0 ? member->local_rank : static_cast<int>(before));
+  }
+  return ranks;
+}
+
+std::string address_for_others(const std::vector<Member>& members, const Member& self) {
+  const auto is_known = [](const Member& member) {
+    return member.address != "?" && !is_loopback(member.address);
+  };
+  if (is_known(self)) return self.address;
+  for (const Member& member : members) {
+    if (is_known(member) && member.machine != self.machine)
+      return local_address_towards(member.address);
+  }
+  return "";
+}
+
+Rendezvous rendezvous_in(const c10::intrusive_ptr<c10d::Store>& store, const Launch& launch,
+                         milliseconds timeout) {
   // The random name tells this process from another one of its number and machine.
   const auto work = [store, rank = launch.rank, count = launch.count,
                      self = str(random_id(), " ", member_to_text(this_member(launch))),
@@ -135,7 +190,7 @@ Meeting meet_in(const c10::intrusive_ptr<c10d::Store>& store, const Launch& laun
   };
   const std::optional<Gathered> all = within_or_throw(timeout + kAnswer, work, throw_if_stopped);
   if (all && !all->members.empty()) {
-    Meeting meeting{c10::make_intrusive<c10d::PrefixStore>(all->session, store), {}};
+    Rendezvous meeting{c10::make_intrusive<c10d::PrefixStore>(all->session, store), {}};
     for (const std::string& text : all->members)
       meeting.members.push_back(member_from_text(text.substr(text.find(' ') + 1)));
     return meeting;
@@ -158,8 +213,8 @@ Meeting meet_in(const c10::intrusive_ptr<c10d::Store>& store, const Launch& laun
   throw Error(ErrorKind::kIo, problem);
 }
 
-Meeting meet(const Launch& launch, milliseconds timeout) {
-  return meet_in(connect_store(launch, timeout), launch, timeout);
+Rendezvous rendezvous(const Launch& launch, milliseconds timeout) {
+  return rendezvous_in(connect_store(launch, timeout), launch, timeout);
 }
 
 }  // namespace lmtrain

@@ -1,4 +1,4 @@
-#include "distributed/watch.h"
+#include "distributed/heartbeat.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,6 @@
 
 #include "base/stop.h"
 #include "base/text.h"
-#include "distributed/pause.h"
 #include "distributed/within.h"
 
 namespace lmtrain {
@@ -51,7 +50,7 @@ int64_t exchanges_of(const std::string& beat) { return std::atoll(beat.c_str());
 
 }  // namespace
 
-struct Watch::State {
+struct Heartbeat::State {
   c10::intrusive_ptr<c10d::Store> store;
   Group group;
   EndProcess end_process;
@@ -101,14 +100,14 @@ struct Watch::State {
   }
 };
 
-void Watch::State::beat(int64_t number) {
+void Heartbeat::State::beat(int64_t number) {
   store->set(beat_key(static_cast<size_t>(group.rank)), str(exchanges.load(), " ", number));
   if (has_read || !store->check({kGivenUp})) return;
   learn(loss_from_text(store->get_to_str(kGivenUp)));
   if (!has_read.exchange(true)) store->add("read", 1);
 }
 
-void Watch::State::run() {
+void Heartbeat::State::run() {
   Clock::time_point last_save;
   for (int64_t number = 0;; ++number) {
     try {
@@ -137,8 +136,8 @@ void Watch::State::run() {
   changed.notify_all();
 }
 
-std::optional<std::vector<std::string>> Watch::State::beats(const std::shared_ptr<State>& self,
-                                                            const std::vector<int>& ranks) {
+std::optional<std::vector<std::string>> Heartbeat::State::beats(const std::shared_ptr<State>& self,
+                                                                const std::vector<int>& ranks) {
   std::vector<std::string> keys;
   for (const int rank : ranks) keys.push_back(beat_key(static_cast<size_t>(rank)));
   // All others may ask at the same time.
@@ -157,15 +156,16 @@ std::optional<std::vector<std::string>> Watch::State::beats(const std::shared_pt
   });
 }
 
-std::optional<Loss> Watch::State::put_down(const std::shared_ptr<State>& self, const Loss& loss) {
+std::optional<Loss> Heartbeat::State::put_down(const std::shared_ptr<State>& self,
+                                               const Loss& loss) {
   const auto first = within(kAnswer, [self, text = loss_to_text(loss)] {
     return self->store->compareSet(kGivenUp, "", text);
   });
   return first ? std::optional(loss_from_text(*first)) : std::nullopt;
 }
 
-Watch::Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process,
-             std::chrono::milliseconds forced_end)
+Heartbeat::Heartbeat(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_process,
+                     std::chrono::milliseconds forced_end)
     : state_(std::make_shared<State>()) {
   state_->store = std::move(store);
   state_->group = std::move(group);
@@ -174,18 +174,18 @@ Watch::Watch(c10::intrusive_ptr<c10d::Store> store, Group group, EndProcess end_
   std::thread([state = state_] { state->run(); }).detach();
 }
 
-Watch::~Watch() {
+Heartbeat::~Heartbeat() {
   std::unique_lock lock(state_->mutex);
   state_->stop = true;
   state_->changed.notify_all();
   state_->changed.wait_for(lock, 1s, [this] { return state_->stopped; });
 }
 
-void Watch::count_exchange() { ++state_->exchanges; }
-void Watch::mark_saving(bool is_saving) { state_->is_saving = is_saving; }
-int64_t Watch::exchanges() const { return state_->exchanges; }
+void Heartbeat::count_exchange() { ++state_->exchanges; }
+void Heartbeat::mark_saving(bool is_saving) { state_->is_saving = is_saving; }
+int64_t Heartbeat::exchanges() const { return state_->exchanges; }
 
-void Watch::give_up(const Loss& loss) noexcept {
+void Heartbeat::give_up(const Loss& loss) noexcept {
   try {
     const auto state = state_;
     const std::optional<Loss> known = state->known_loss();
@@ -207,7 +207,7 @@ void Watch::give_up(const Loss& loss) noexcept {
   }
 }
 
-Loss Watch::find_cause(const std::string& seen) {
+Loss Heartbeat::find_cause(const std::string& seen) {
   const auto state = state_;
   const auto given_up = [&](Clock::duration patience) -> std::optional<Loss> {
     const auto deadline = Clock::now() + patience;
@@ -251,8 +251,9 @@ Loss Watch::find_cause(const std::string& seen) {
   return state->learn(State::put_down(state, found).value_or(found));
 }
 
-std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::function<bool()>& done,
-                                std::chrono::milliseconds patience) {
+std::optional<Loss> Heartbeat::wait(const std::vector<int>& awaited,
+                                    const std::function<bool()>& done,
+                                    std::chrono::milliseconds patience) {
   const auto state = state_;
   std::vector<std::string> last(awaited.size());
   std::vector<Clock::time_point> changed(awaited.size(), Clock::now());
@@ -288,11 +289,11 @@ std::optional<Loss> Watch::wait(const std::vector<int>& awaited, const std::func
   }
 }
 
-std::optional<bool> Watch::ask(const std::function<bool()>& question) {
+std::optional<bool> Heartbeat::ask(const std::function<bool()>& question) {
   return within(kAnswer, question);
 }
 
-void Watch::leave() {
+void Heartbeat::leave() {
   const auto state = state_;
   {
     const std::lock_guard lock(state->mutex);
