@@ -108,9 +108,10 @@ Json measure_speed(const fs::path& model, const std::vector<std::string>& paths)
     ways.emplace_back(str("pipeline_", threads), [&, threads] {
       const Tokenizer tokenizer(bytes, model.native());
       const DocumentEncoder encoder{tokenizer, false, false, threads};
+      DocumentBatches batches(repeated);
       size_t count = 0;
       const double seconds = seconds_of([&] {
-        encoder.encode(repeated, HoldOut(), "tokenizing",
+        encoder.encode(batches, HoldOut(), "tokenizing",
                        [&](const EncodedDocument& document) { count += document.ids.size(); });
       });
       if (count != kRepeats * tokens) ++differences;

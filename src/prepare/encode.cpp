@@ -1,63 +1,28 @@
 #include "prepare/encode.h"
 
-#include <algorithm>
-#include <memory>
 #include <new>
 
 #include "base/hash.h"
-#include "base/ordered_pool.h"
 #include "base/text.h"
 
 namespace lmtrain {
 namespace {
 
-// A document, or a part of one, in a batch.
-struct Item {
-  size_t end = 0;  // in the text of the batch
+// A document, or a part of one.
+struct Piece {
+  std::string_view text;
   DocumentLocation location;
-  // A document that is cut is decided before: each part has a side, and the last one the hash of
-  // the document.
-  std::optional<bool> held_out;
-  std::optional<Hash128> whole;
+  bool held_out = false;
+  Hash128 hash;                  // of the text
+  std::optional<Hash128> whole;  // as in EncodedDocument
 };
-// Documents handed to a thread together, so that small ones do not pay for a hand-over each.
-struct DocumentBatch {
-  std::string text;
-  std::vector<Item> items;
-};
-constexpr size_t kBatchBytes = size_t{1} << 18;
-constexpr size_t kBatchesPerThread = 4;
+using Encoded = std::vector<EncodedDocument>;
 
-std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Corpus& corpus,
-                                          const HoldOut& held_out, const DocumentBatch& batch) {
-  std::vector<EncodedDocument> documents;
-  documents.reserve(batch.items.size());
-  size_t begin = 0;
-  for (const Item& item : batch.items) {
-    const std::string_view text = std::string_view(batch.text).substr(begin, item.end - begin);
-    const Hash128 hash = hash128(text);
-    EncodedDocument document{
-        encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
-        hash,
-        text.size(),
-        item.location,
-        false,
-        item.whole};
-    if (item.held_out) {
-      document.held_out = *item.held_out;
-    } else {
-      document.held_out =
-          held_out.holds_out(corpus.files[item.location.file].source, text_hash(hash));
-      document.whole = hash;
-    }
-    documents.push_back(std::move(document));
-    begin = item.end;
-  }
-  return documents;
-}
+// A batch with more text holds a document that several threads may share, where it is cut.
+constexpr size_t kSharedBatch = 4 * DocumentBatches::kBatchBytes;
 
-// One pass over the documents of a corpus: they are collected into batches, which threads encode
-// and which come back in order.
+// One pass over the documents of a corpus. Threads cut and encode them, and the results come back
+// in order.
 class EncodingPass {
  public:
   using Sink = std::function<void(const EncodedDocument&)>;
@@ -68,62 +33,80 @@ class EncodingPass {
         corpus_(corpus),
         held_out_(held_out),
         sink_(sink),
-        pool_(num_threads(encoder), kBatchesPerThread * static_cast<size_t>(num_threads(encoder))) {
-  }
+        work_(encoder.num_threads, [this](const Encoded& documents) { take(documents); }) {}
 
-  // Adds a document, or the parts into which it is cut.
-  void add(std::string_view text, const DocumentLocation& location) {
-    const int32_t source = corpus_.files[location.file].source;
-    if (held_out_.rule_of(source).block == 0) {
-      add(text, Item{0, location, {}, {}});
+  void add(const BatchPointer& batch) {
+    if (batch->size() == 0) return;
+    if (batch->text.size() < kSharedBatch) {
+      push(batch, batch->text.size(), [this, batch] { return encode(cut(*batch)); });
       return;
     }
-    const Hash128 hash = hash128(text);
-    const std::vector<TextPart> parts = cut_document(held_out_, source, text, hash);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const bool is_last = i + 1 == parts.size();
-      add(parts[i].text,
-          Item{0, location, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
+    std::vector<Piece> some;
+    size_t size = 0;
+    const auto push_some = [&] {
+      push(batch, size, [this, some] { return encode(some); });
+      some.clear();
+      size = 0;
+    };
+    for (const Piece& piece : cut(*batch)) {
+      some.push_back(piece);
+      size += piece.text.size();
+      if (size >= DocumentBatches::kBatchBytes) push_some();
     }
+    push_some();
   }
 
   // Encodes what has been added and not been encoded yet.
-  void finish() {
-    submit();
-    while (!pool_.empty()) drain();
-  }
+  void finish() { work_.finish(); }
 
   int64_t documents() const { return documents_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
-  static int num_threads(const DocumentEncoder& encoder) {
-    return std::max(encoder.num_threads, 1);
-  }
-
-  void add(std::string_view text, Item item) {
-    batch_->text += text;
-    item.end = batch_->text.size();
-    batch_->items.push_back(item);
-    if (batch_->text.size() + batch_->items.size() >= kBatchBytes) submit();
-  }
-
-  // Hands the batch to a thread.
-  void submit() {
-    if (pool_.full()) drain();
-    pool_.push([this, full = std::move(batch_)] {
+  // `encode` looks at the text of the batch, which it keeps alive.
+  template <class Encode>
+  void push(const BatchPointer& batch, size_t bytes, const Encode& encode) {
+    work_.push(bytes, [this, batch, encode]() -> Encoded {
       try {
-        return encode_batch(encoder_, corpus_, held_out_, *full);
+        return encode();
       } catch (const std::bad_alloc&) {
-        fail_out_of_memory(corpus_.files[full->items.front().location.file].path);
+        fail_out_of_memory(corpus_.files[batch->locations.front().file].path);
       }
     });
-    batch_ = std::make_shared<DocumentBatch>();
   }
 
-  // Gives the documents of the oldest batch to the sink.
-  void drain() {
-    for (const EncodedDocument& document : pool_.pop()) {
+  std::vector<Piece> cut(const DocumentBatch& batch) const {
+    std::vector<Piece> pieces;
+    pieces.reserve(batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const DocumentLocation& location = batch.locations[i];
+      const std::string_view text = batch.document(i);
+      const Hash128 hash = hash128(text);
+      const std::vector<TextPart> parts =
+          cut_document(held_out_, corpus_.files[location.file].source, text, hash);
+      for (const TextPart& part : parts) {
+        const bool is_whole = part.text.size() == text.size();
+        pieces.push_back({part.text, location, part.held_out, is_whole ? hash : hash128(part.text),
+                          std::nullopt});
+      }
+      pieces.back().whole = hash;
+    }
+    return pieces;
+  }
+
+  Encoded encode(const std::vector<Piece>& pieces) const {
+    Encoded documents;
+    documents.reserve(pieces.size());
+    for (const Piece& piece : pieces) {
+      documents.push_back(
+          {encoder_.tokenizer.encode_document(piece.text, encoder_.add_bos, encoder_.add_eos),
+           piece.hash, piece.text.size(), piece.location, piece.held_out, piece.whole});
+    }
+    return documents;
+  }
+
+  void take(const Encoded& documents) {
+    for (const EncodedDocument& document : documents) {
       sink_(document);
       if (document.whole) ++documents_;
       bytes_ += document.bytes;
@@ -134,24 +117,28 @@ class EncodingPass {
   const Corpus& corpus_;
   const HoldOut& held_out_;
   const Sink& sink_;
-  std::shared_ptr<DocumentBatch> batch_ = std::make_shared<DocumentBatch>();
   int64_t documents_ = 0;
   uint64_t bytes_ = 0;
-  OrderedPool<std::vector<EncodedDocument>> pool_;  // its threads end first
+  BatchWork<Encoded> work_;  // its threads end first
 };
 
 }  // namespace
 
-NoDocuments DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
+NoDocuments DocumentEncoder::encode(DocumentBatches& documents, const HoldOut& held_out,
                                     const std::string& action,
                                     const std::function<void(const EncodedDocument&)>& sink,
                                     const DocumentLocation& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
+  const Corpus& corpus = documents.corpus();
   ProgressBar progress(action, corpus.total_bytes());
   EncodingPass pass(*this, corpus, held_out, sink);
-  NoDocuments skipped = corpus.for_each(
+  NoDocuments skipped;
+  documents.for_each(
       progress,
-      [&](std::string_view text, const DocumentLocation& location) { pass.add(text, location); },
+      [&](const BatchPointer& batch) {
+        pass.add(batch);
+        for (const DocumentBatch::FileEnd& end : batch->file_ends) skipped += end.skipped;
+      },
       from);
   pass.finish();
   progress.finish(str(counted(pass.documents(), "document"), ", ", format_bytes(pass.bytes())));

@@ -170,7 +170,8 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
     writer.add_document(document.ids, document.bytes);
     ++formats[corpus.files[document.location.file].format].documents;
   };
-  const NoDocuments skipped = encoder.encode(corpus, HoldOut(), "tokenizing", add);
+  DocumentBatches documents(corpus);
+  const NoDocuments skipped = encoder.encode(documents, HoldOut(), "tokenizing", add);
   require_few_bad_lines(skipped, "--data");
   if (skipped.bad_lines > 0) log_warning("--data: " + describe_bad_lines(skipped));
   log_note("evaluation text: " + describe_formats(formats));
