@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/huge_pages.h"
 
 namespace lmtrain {
 
@@ -42,6 +43,7 @@ class StringIds {
     uint32_t size = 0;
     int32_t id = kNone;
   };
+  using Slots = std::vector<Slot, HugePageAllocator<Slot>>;
 
   // Returns where the string is, or the empty slot where it belongs. The upper half of the hash
   // alone chooses the slot, so that it is enough to grow the table.
@@ -58,7 +60,7 @@ class StringIds {
   }
 
   void grow() {
-    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    Slots old(slots_.empty() ? 16 : 2 * slots_.size());
     old.swap(slots_);
     const size_t mask = slots_.size() - 1;
     for (const Slot& slot : old) {
@@ -69,7 +71,7 @@ class StringIds {
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  Slots slots_;  // a power of two, at most half full
   std::string bytes_;
   size_t size_ = 0;
 };
