@@ -16,7 +16,12 @@ struct Piece {
   Hash128 hash;                  // of the text
   std::optional<Hash128> whole;  // as in EncodedDocument
 };
-using Encoded = std::vector<EncodedDocument>;
+// What a thread has made of a batch, or of a part of one.
+struct Encoded {
+  BatchPointer batch;
+  bool is_first_part;
+  std::vector<EncodedDocument> documents;
+};
 
 // A batch with more text holds a document that several threads may share, where it is cut.
 constexpr size_t kSharedBatch = 4 * DocumentBatches::kBatchBytes;
@@ -33,18 +38,23 @@ class EncodingPass {
         corpus_(corpus),
         held_out_(held_out),
         sink_(sink),
-        work_(encoder.num_threads, [this](const Encoded& documents) { take(documents); }) {}
+        work_(encoder.num_threads, [this](Encoded encoded) { take(std::move(encoded)); }) {}
 
   void add(const BatchPointer& batch) {
-    if (batch->size() == 0) return;
-    if (batch->text.size() < kSharedBatch) {
-      push(batch, batch->text.size(), [this, batch] { return encode(cut(*batch)); });
+    if (batch->bytes() < kSharedBatch) {
+      push(batch, batch->bytes(), true, [this, batch] {
+        batch->complete(corpus_);
+        return encode(cut(*batch));
+      });
       return;
     }
+    batch->complete(corpus_);
+    bool is_first = true;
     std::vector<Piece> some;
     size_t size = 0;
     const auto push_some = [&] {
-      push(batch, size, [this, some] { return encode(some); });
+      push(batch, size, is_first, [this, some] { return encode(some); });
+      is_first = false;
       some.clear();
       size = 0;
     };
@@ -59,18 +69,19 @@ class EncodingPass {
   // Encodes what has been added and not been encoded yet.
   void finish() { work_.finish(); }
 
+  const NoDocuments& skipped() const { return skipped_; }
   int64_t documents() const { return documents_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
   // `encode` looks at the text of the batch, which it keeps alive.
   template <class Encode>
-  void push(const BatchPointer& batch, size_t bytes, const Encode& encode) {
-    work_.push(bytes, [this, batch, encode]() -> Encoded {
+  void push(const BatchPointer& batch, size_t bytes, bool is_first_part, const Encode& encode) {
+    work_.push(bytes, [this, batch, is_first_part, encode]() -> Encoded {
       try {
-        return encode();
+        return {batch, is_first_part, encode()};
       } catch (const std::bad_alloc&) {
-        fail_out_of_memory(corpus_.files[batch->locations.front().file].path);
+        fail_out_of_memory(corpus_.files[batch->file()].path);
       }
     });
   }
@@ -79,7 +90,7 @@ class EncodingPass {
     std::vector<Piece> pieces;
     pieces.reserve(batch.size());
     for (size_t i = 0; i < batch.size(); ++i) {
-      const DocumentLocation& location = batch.locations[i];
+      const DocumentLocation& location = batch.location(i);
       const std::string_view text = batch.document(i);
       const Hash128 hash = hash128(text);
       const std::vector<TextPart> parts =
@@ -94,8 +105,8 @@ class EncodingPass {
     return pieces;
   }
 
-  Encoded encode(const std::vector<Piece>& pieces) const {
-    Encoded documents;
+  std::vector<EncodedDocument> encode(const std::vector<Piece>& pieces) const {
+    std::vector<EncodedDocument> documents;
     documents.reserve(pieces.size());
     for (const Piece& piece : pieces) {
       documents.push_back(
@@ -105,8 +116,14 @@ class EncodingPass {
     return documents;
   }
 
-  void take(const Encoded& documents) {
-    for (const EncodedDocument& document : documents) {
+  void take(Encoded encoded) {
+    if (encoded.is_first_part) {
+      position_ = positions_.next(*encoded.batch);
+      skipped_ += encoded.batch->skipped();
+      for (const DocumentBatch::FileEnd& end : encoded.batch->file_ends()) skipped_ += end.skipped;
+    }
+    for (EncodedDocument& document : encoded.documents) {
+      document.location.position += position_;
       sink_(document);
       if (document.whole) ++documents_;
       bytes_ += document.bytes;
@@ -117,6 +134,9 @@ class EncodingPass {
   const Corpus& corpus_;
   const HoldOut& held_out_;
   const Sink& sink_;
+  PositionCounter positions_;
+  int64_t position_ = 0;  // before the documents of the batch
+  NoDocuments skipped_;
   int64_t documents_ = 0;
   uint64_t bytes_ = 0;
   BatchWork<Encoded> work_;  // its threads end first
@@ -132,17 +152,11 @@ NoDocuments DocumentEncoder::encode(DocumentBatches& documents, const HoldOut& h
   const Corpus& corpus = documents.corpus();
   ProgressBar progress(action, corpus.total_bytes());
   EncodingPass pass(*this, corpus, held_out, sink);
-  NoDocuments skipped;
   documents.for_each(
-      progress,
-      [&](const BatchPointer& batch) {
-        pass.add(batch);
-        for (const DocumentBatch::FileEnd& end : batch->file_ends) skipped += end.skipped;
-      },
-      from);
+      progress, [&](const BatchPointer& batch) { pass.add(batch); }, from);
   pass.finish();
   progress.finish(str(counted(pass.documents(), "document"), ", ", format_bytes(pass.bytes())));
-  return skipped;
+  return pass.skipped();
 }
 
 }  // namespace lmtrain

@@ -246,10 +246,11 @@ void Preparation::list_blocks(
   };
   using Blocks = std::vector<Block>;
   const std::vector<SourceFile>& files = request_.train.files;
-  const auto blocks_of = [&](const DocumentBatch& batch) {
+  const auto blocks_of = [&](DocumentBatch& batch) {
+    batch.complete(request_.train);
     Blocks blocks;
     for (size_t i = 0; i < batch.size(); ++i) {
-      const int32_t source = files[batch.locations[i].file].source;
+      const int32_t source = files[batch.location(i).file].source;
       if (!wanted(source)) continue;
       const std::string_view text = batch.document(i);
       size_t begin = 0;
@@ -270,7 +271,7 @@ void Preparation::list_blocks(
   train_.for_each(
       progress,
       [&](const BatchPointer& batch) {
-        work.push(batch->text.size(), [&blocks_of, batch] { return blocks_of(*batch); });
+        work.push(batch->bytes(), [&blocks_of, batch] { return blocks_of(*batch); });
       },
       {}, [&](const SourceFile& file) { return wanted(file.source); });
   work.finish();

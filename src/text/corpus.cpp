@@ -144,7 +144,8 @@ struct ScannedBatch {
   std::vector<ScannedDocument> documents;
 };
 
-ScannedBatch scan_batch(const BatchPointer& batch) {
+ScannedBatch scan_batch(const Corpus& corpus, const BatchPointer& batch) {
+  batch->complete(corpus);
   ScannedBatch scanned{batch, {}};
   scanned.documents.reserve(batch->size());
   for (size_t i = 0; i < batch->size(); ++i) {
@@ -177,7 +178,8 @@ void scan_corpus(
   };
   BatchWork<ScannedBatch> work(num_threads, [&](const ScannedBatch& scanned) {
     size_t next = 0;
-    for (const DocumentBatch::FileEnd& end : scanned.batch->file_ends) {
+    counts.skipped += scanned.batch->skipped();
+    for (const DocumentBatch::FileEnd& end : scanned.batch->file_ends()) {
       while (next < end.documents) add_document(scanned.documents[next++]);
       counts.skipped += end.skipped;
       ++counts.formats[corpus.files[scan.next_file].format].files;
@@ -190,7 +192,8 @@ void scan_corpus(
   ProgressBar progress(action, corpus.total_bytes());
   documents.for_each(progress,
                      [&](const BatchPointer& batch) {
-                       work.push(batch->text.size(), [batch] { return scan_batch(batch); });
+                       work.push(batch->bytes(),
+                                 [&corpus, batch] { return scan_batch(corpus, batch); });
                      },
                      {scan.next_file, 0});
   work.finish();
