@@ -13,7 +13,7 @@ struct Piece {
   std::string_view text;
   DocumentLocation location;
   bool held_out = false;
-  Hash128 hash;                  // of the text
+  Hash128 hash;                  // as in EncodedDocument
   std::optional<Hash128> whole;  // as in EncodedDocument
 };
 // What a thread has made of a batch, or of a part of one.
@@ -86,6 +86,11 @@ class EncodingPass {
     });
   }
 
+  // Only held-out text is ordered by its hash.
+  static Hash128 part_hash(const TextPart& part) {
+    return part.held_out ? hash128(part.text) : Hash128();
+  }
+
   std::vector<Piece> cut(const DocumentBatch& batch) const {
     std::vector<Piece> pieces;
     pieces.reserve(batch.size());
@@ -96,9 +101,9 @@ class EncodingPass {
       const std::vector<TextPart> parts =
           cut_document(held_out_, corpus_.files[location.file].source, text, hash);
       for (const TextPart& part : parts) {
-        const bool is_whole = part.text.size() == text.size();
-        pieces.push_back({part.text, location, part.held_out, is_whole ? hash : hash128(part.text),
-                          std::nullopt});
+        Piece piece{part.text, location, part.held_out, hash, std::nullopt};
+        if (part.text.size() != text.size()) piece.hash = part_hash(part);
+        pieces.push_back(piece);
       }
       pieces.back().whole = hash;
     }

@@ -17,7 +17,7 @@ namespace lmtrain {
 
 struct EncodedDocument {
   std::vector<int32_t> ids;  // each part of a document too has BOS and EOS as asked for
-  Hash128 hash;              // hash128() of its text
+  Hash128 hash;              // hash128() of its text; 0 for a part that is trained on
   uint64_t bytes = 0;
   DocumentLocation location;  // place in the corpus; a part has the place of its document
   bool held_out = false;

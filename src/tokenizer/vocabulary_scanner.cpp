@@ -66,6 +66,8 @@ class VocabularyScanner {
 
   void read_vocabulary() {
     if (result_.ids.size() > 0) throw Unusual();
+    constexpr size_t kBytesOfToken = 64;  // with its merge
+    result_.ids.reserve(bytes_.size() / kBytesOfToken);
     expect('{');
     do {
       const std::string_view token = read_string(left_);

@@ -131,9 +131,12 @@ TEST(DocumentBatches, LeaveOutFilesThatAreNotWanted) {
   std::vector<size_t> files;
   ProgressBar progress("reading", corpus.total_bytes());
   batches.for_each(
-      progress, [&](const BatchPointer& batch) { files.push_back(batch->file()); }, {},
-      [](const SourceFile& file) { return file.format == "text"; });
-  EXPECT_EQ(files, std::vector<size_t>({2}));
+      progress,
+      [&](const BatchPointer& batch) {
+        for (size_t i = 0; i < batch->size(); ++i) files.push_back(batch->location(i).file);
+      },
+      {}, [](const SourceFile& file) { return file.format == "text"; });
+  EXPECT_EQ(files, std::vector<size_t>({2, 4}));
 }
 
 TEST(DocumentBatches, CountWhatIsNoDocument) {
