@@ -45,8 +45,8 @@ TEST(SharedWords, TellEachCacheWhatOthersHaveLearned) {
     EXPECT_TRUE(id == i || id == -1);
     if (id == i) ++known;
   }
-  // Some were never published, and a table of words forgets some.
-  EXPECT_GT(known, kCount * 3 / 4);
+  // Some were never published, and tables of words forget some.
+  EXPECT_GT(known, kCount / 2);
 }
 
 TEST(SharedWords, AreNotKeptForOneUser) {
