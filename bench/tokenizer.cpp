@@ -2,10 +2,10 @@
 //   bench_tokenizer train TYPE PIECES FILE PATH...       a tokenizer trained on the text; seconds
 //   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
 //   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
-//   bench_tokenizer ids MODEL TEXTS IDS [DECODED]        the ids of TEXTS; processor seconds to
-//   open
-//                                                        the model, to encode, and to encode once
-//                                                        more
+//   bench_tokenizer ids MODEL TEXTS IDS [DECODED]        the ids of TEXTS; processor seconds to open
+//                                                        the model, to encode, and once more
+//   bench_tokenizer pieces PATH...                       for each known rule, documents that our
+//                                                        scanner cuts otherwise than PCRE2; MB/s
 //   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
 //   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
 // Documents are the files of the PATHs. `speed` also counts the documents whose ids differ. TEXTS
@@ -29,9 +29,11 @@
 #include "base/hash.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "prepare/encode.h"
 #include "prepare/prepare.h"
 #include "text/sources.h"
+#include "tokenizer/split_patterns.h"
 
 namespace lmtrain {
 namespace {
@@ -108,9 +110,10 @@ Json measure_speed(const fs::path& model, const std::vector<std::string>& paths)
     ways.emplace_back(str("pipeline_", threads), [&, threads] {
       const Tokenizer tokenizer(bytes, model.native());
       const DocumentEncoder encoder{tokenizer, false, false, threads};
+      DocumentBatches batches(repeated);
       size_t count = 0;
       const double seconds = seconds_of([&] {
-        encoder.encode(repeated, HoldOut(), "tokenizing",
+        encoder.encode(batches, HoldOut(), "tokenizing",
                        [&](const EncodedDocument& document) { count += document.ids.size(); });
       });
       if (count != kRepeats * tokens) ++differences;
@@ -205,6 +208,45 @@ Json write_texts(const fs::path& path, const std::vector<std::string>& paths) {
   return {{"documents", texts.size()}};
 }
 
+// Each document is cut by both, and what differs is counted.
+Json compare_pieces(const std::vector<std::string>& paths) {
+  std::vector<std::string> texts = texts_of(corpus_of(paths));
+  size_t bytes = 0;
+  for (std::string& text : texts) {
+    std::string valid;
+    append_replacing_malformed(valid, text);
+    text.swap(valid);
+    bytes += text.size();
+  }
+  Json rules = Json::array();
+  for (const std::string_view pattern : kKnownPatterns) {
+    const SplitScanner scanner = SplitScanner::of(pattern).value();
+    const SplitRegex regex(pattern, "pattern");
+    SplitRegex::Matcher matcher;
+    size_t pieces = 0;
+    size_t differences = 0;
+    double seconds = 0;
+    double regex_seconds = 0;
+    for (const std::string& text : texts) {
+      const double start = processor_seconds();
+      const auto found = pieces_by_scanner(scanner, text);
+      const double middle = processor_seconds();
+      const auto expected = pieces_by_regex(regex, matcher, text);
+      seconds += middle - start;
+      regex_seconds += processor_seconds() - middle;
+      pieces += found.size();
+      if (found != expected) ++differences;
+    }
+    const double megabytes = static_cast<double>(bytes) / 1e6;
+    rules.push_back({{"pattern", pattern},
+                     {"pieces", pieces},
+                     {"differing_documents", differences},
+                     {"mb_per_s", megabytes / seconds},
+                     {"pcre2_mb_per_s", megabytes / regex_seconds}});
+  }
+  return {{"documents", texts.size()}, {"bytes", bytes}, {"rules", rules}};
+}
+
 // JSON lines of real text, in which some words of every document are exchanged for others
 // of it, so that no two repetitions are equal.
 Json make_corpus(uint64_t size, const fs::path& folder, const std::vector<std::string>& paths) {
@@ -270,6 +312,8 @@ int run(const std::vector<std::string>& words) {
     result = train_model(words[1], std::atoi(words[2].c_str()), words[3], from(4));
   } else if (words.size() > 2 && words[0] == "texts") {
     result = write_texts(words[1], from(2));
+  } else if (words.size() > 1 && words[0] == "pieces") {
+    result = compare_pieces(from(1));
   } else if (words.size() > 3 && words[0] == "corpus") {
     result = make_corpus(std::strtoull(words[1].c_str(), nullptr, 10), words[2], from(3));
   } else if (words.size() == 5 && words[0] == "prepare") {

@@ -2,7 +2,34 @@
 
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace lmtrain {
+namespace {
+
+// Returns how many bytes from the front are ASCII, as most text is.
+size_t ascii_prefix(std::string_view text) {
+  size_t size = 0;
+#if defined(__SSE2__)
+  for (constexpr size_t kStep = 64; size + kStep <= text.size(); size += kStep) {
+    const auto* bytes = reinterpret_cast<const __m128i*>(text.data() + size);
+    const __m128i any =
+        _mm_or_si128(_mm_or_si128(_mm_loadu_si128(bytes), _mm_loadu_si128(bytes + 1)),
+                     _mm_or_si128(_mm_loadu_si128(bytes + 2), _mm_loadu_si128(bytes + 3)));
+    if (_mm_movemask_epi8(any) != 0) break;
+  }
+#endif
+  for (uint64_t word = 0; size + sizeof word <= text.size(); size += sizeof word) {
+    std::memcpy(&word, text.data() + size, sizeof word);
+    if ((word & 0x8080808080808080ULL) != 0) break;
+  }
+  while (size < text.size() && static_cast<unsigned char>(text[size]) < 0x80) ++size;
+  return size;
+}
+
+}  // namespace
 
 size_t decode_utf8(std::string_view text, char32_t& code_point) {
   if (text.empty()) return 0;
@@ -28,22 +55,15 @@ size_t decode_utf8(std::string_view text, char32_t& code_point) {
 
 size_t valid_utf8_prefix(std::string_view text) {
   const char* const begin = text.data();
-  while (!text.empty()) {
-    // Most text is ASCII: eight bytes at a time.
-    uint64_t word = 0;
-    if (text.size() >= sizeof word) {
-      std::memcpy(&word, text.data(), sizeof word);
-      if ((word & 0x8080808080808080ULL) == 0) {
-        text.remove_prefix(sizeof word);
-        continue;
-      }
-    }
-    char32_t code_point = 0;
-    const size_t size = decode_utf8(text, code_point);
-    if (size == 0) break;
-    text.remove_prefix(size);
+  for (;;) {
+    text.remove_prefix(ascii_prefix(text));
+    do {
+      char32_t code_point = 0;
+      const size_t size = decode_utf8(text, code_point);
+      if (size == 0) return static_cast<size_t>(text.data() - begin);
+      text.remove_prefix(size);
+    } while (!text.empty() && static_cast<unsigned char>(text.front()) >= 0x80);
   }
-  return static_cast<size_t>(text.data() - begin);
 }
 
 void append_replacing_malformed(std::string& out, std::string_view text) {

@@ -1,63 +1,33 @@
 #include "prepare/encode.h"
 
-#include <algorithm>
-#include <memory>
 #include <new>
 
 #include "base/hash.h"
-#include "base/ordered_pool.h"
 #include "base/text.h"
 
 namespace lmtrain {
 namespace {
 
-// A document, or a part of one, in a batch.
-struct Item {
-  size_t end = 0;  // in the text of the batch
+// A document, or a part of one.
+struct Piece {
+  std::string_view text;
   DocumentLocation location;
-  // A document that is cut is decided before: each part has a side, and the last one the hash of
-  // the document.
-  std::optional<bool> held_out;
-  std::optional<Hash128> whole;
+  bool held_out = false;
+  Hash128 hash;                  // as in EncodedDocument
+  std::optional<Hash128> whole;  // as in EncodedDocument
 };
-// Documents handed to a thread together, so that small ones do not pay for a hand-over each.
-struct DocumentBatch {
-  std::string text;
-  std::vector<Item> items;
-};
-constexpr size_t kBatchBytes = size_t{1} << 18;
-constexpr size_t kBatchesPerThread = 4;
-
-std::vector<EncodedDocument> encode_batch(const DocumentEncoder& encoder, const Corpus& corpus,
-                                          const HoldOut& held_out, const DocumentBatch& batch) {
+// What a thread has made of a batch, or of a part of one.
+struct Encoded {
+  BatchPointer batch;
+  bool is_first_part;
   std::vector<EncodedDocument> documents;
-  documents.reserve(batch.items.size());
-  size_t begin = 0;
-  for (const Item& item : batch.items) {
-    const std::string_view text = std::string_view(batch.text).substr(begin, item.end - begin);
-    const Hash128 hash = hash128(text);
-    EncodedDocument document{
-        encoder.tokenizer.encode_document(text, encoder.add_bos, encoder.add_eos),
-        hash,
-        text.size(),
-        item.location,
-        false,
-        item.whole};
-    if (item.held_out) {
-      document.held_out = *item.held_out;
-    } else {
-      document.held_out =
-          held_out.holds_out(corpus.files[item.location.file].source, text_hash(hash));
-      document.whole = hash;
-    }
-    documents.push_back(std::move(document));
-    begin = item.end;
-  }
-  return documents;
-}
+};
 
-// One pass over the documents of a corpus: they are collected into batches, which threads encode
-// and which come back in order.
+// A batch with more text holds a document that several threads may share, where it is cut.
+constexpr size_t kSharedBatch = 4 * DocumentBatches::kBatchBytes;
+
+// One pass over the documents of a corpus. Threads cut and encode them, and the results come back
+// in order.
 class EncodingPass {
  public:
   using Sink = std::function<void(const EncodedDocument&)>;
@@ -68,62 +38,97 @@ class EncodingPass {
         corpus_(corpus),
         held_out_(held_out),
         sink_(sink),
-        pool_(num_threads(encoder), kBatchesPerThread * static_cast<size_t>(num_threads(encoder))) {
-  }
+        work_(encoder.num_threads, [this](Encoded encoded) { take(std::move(encoded)); }) {}
 
-  // Adds a document, or the parts into which it is cut.
-  void add(std::string_view text, const DocumentLocation& location) {
-    const int32_t source = corpus_.files[location.file].source;
-    if (held_out_.rule_of(source).block == 0) {
-      add(text, Item{0, location, {}, {}});
+  void add(const BatchPointer& batch) {
+    if (batch->bytes() < kSharedBatch) {
+      push(batch, batch->bytes(), true, [this, batch] {
+        batch->complete(corpus_);
+        return encode(cut(*batch));
+      });
       return;
     }
-    const Hash128 hash = hash128(text);
-    const std::vector<TextPart> parts = cut_document(held_out_, source, text, hash);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const bool is_last = i + 1 == parts.size();
-      add(parts[i].text,
-          Item{0, location, parts[i].held_out, is_last ? std::optional(hash) : std::nullopt});
+    batch->complete(corpus_);
+    bool is_first = true;
+    std::vector<Piece> some;
+    size_t size = 0;
+    const auto push_some = [&] {
+      push(batch, size, is_first, [this, some] { return encode(some); });
+      is_first = false;
+      some.clear();
+      size = 0;
+    };
+    for (const Piece& piece : cut(*batch)) {
+      some.push_back(piece);
+      size += piece.text.size();
+      if (size >= DocumentBatches::kBatchBytes) push_some();
     }
+    push_some();
   }
 
   // Encodes what has been added and not been encoded yet.
-  void finish() {
-    submit();
-    while (!pool_.empty()) drain();
-  }
+  void finish() { work_.finish(); }
 
+  const NoDocuments& skipped() const { return skipped_; }
   int64_t documents() const { return documents_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
-  static int num_threads(const DocumentEncoder& encoder) {
-    return std::max(encoder.num_threads, 1);
-  }
-
-  void add(std::string_view text, Item item) {
-    batch_->text += text;
-    item.end = batch_->text.size();
-    batch_->items.push_back(item);
-    if (batch_->text.size() + batch_->items.size() >= kBatchBytes) submit();
-  }
-
-  // Hands the batch to a thread.
-  void submit() {
-    if (pool_.full()) drain();
-    pool_.push([this, full = std::move(batch_)] {
+  // `encode` looks at the text of the batch, which it keeps alive.
+  template <class Encode>
+  void push(const BatchPointer& batch, size_t bytes, bool is_first_part, const Encode& encode) {
+    work_.push(bytes, [this, batch, is_first_part, encode]() -> Encoded {
       try {
-        return encode_batch(encoder_, corpus_, held_out_, *full);
+        return {batch, is_first_part, encode()};
       } catch (const std::bad_alloc&) {
-        fail_out_of_memory(corpus_.files[full->items.front().location.file].path);
+        fail_out_of_memory(corpus_.files[batch->file()].path);
       }
     });
-    batch_ = std::make_shared<DocumentBatch>();
   }
 
-  // Gives the documents of the oldest batch to the sink.
-  void drain() {
-    for (const EncodedDocument& document : pool_.pop()) {
+  // Only held-out text is ordered by its hash.
+  static Hash128 part_hash(const TextPart& part) {
+    return part.held_out ? hash128(part.text) : Hash128();
+  }
+
+  std::vector<Piece> cut(const DocumentBatch& batch) const {
+    std::vector<Piece> pieces;
+    pieces.reserve(batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const DocumentLocation& location = batch.location(i);
+      const std::string_view text = batch.document(i);
+      const Hash128 hash = hash128(text);
+      const std::vector<TextPart> parts =
+          cut_document(held_out_, corpus_.files[location.file].source, text, hash);
+      for (const TextPart& part : parts) {
+        Piece piece{part.text, location, part.held_out, hash, std::nullopt};
+        if (part.text.size() != text.size()) piece.hash = part_hash(part);
+        pieces.push_back(piece);
+      }
+      pieces.back().whole = hash;
+    }
+    return pieces;
+  }
+
+  std::vector<EncodedDocument> encode(const std::vector<Piece>& pieces) const {
+    std::vector<EncodedDocument> documents;
+    documents.reserve(pieces.size());
+    for (const Piece& piece : pieces) {
+      documents.push_back(
+          {encoder_.tokenizer.encode_document(piece.text, encoder_.add_bos, encoder_.add_eos),
+           piece.hash, piece.text.size(), piece.location, piece.held_out, piece.whole});
+    }
+    return documents;
+  }
+
+  void take(Encoded encoded) {
+    if (encoded.is_first_part) {
+      position_ = positions_.next(*encoded.batch);
+      skipped_ += encoded.batch->skipped();
+      for (const DocumentBatch::FileEnd& end : encoded.batch->file_ends()) skipped_ += end.skipped;
+    }
+    for (EncodedDocument& document : encoded.documents) {
+      document.location.position += position_;
       sink_(document);
       if (document.whole) ++documents_;
       bytes_ += document.bytes;
@@ -134,28 +139,29 @@ class EncodingPass {
   const Corpus& corpus_;
   const HoldOut& held_out_;
   const Sink& sink_;
-  std::shared_ptr<DocumentBatch> batch_ = std::make_shared<DocumentBatch>();
+  PositionCounter positions_;
+  int64_t position_ = 0;  // before the documents of the batch
+  NoDocuments skipped_;
   int64_t documents_ = 0;
   uint64_t bytes_ = 0;
-  OrderedPool<std::vector<EncodedDocument>> pool_;  // its threads end first
+  BatchWork<Encoded> work_;  // its threads end first
 };
 
 }  // namespace
 
-NoDocuments DocumentEncoder::encode(const Corpus& corpus, const HoldOut& held_out,
+NoDocuments DocumentEncoder::encode(DocumentBatches& documents, const HoldOut& held_out,
                                     const std::string& action,
                                     const std::function<void(const EncodedDocument&)>& sink,
                                     const DocumentLocation& from) const {
   tokenizer.require_special_ids(add_bos, add_eos);
+  const Corpus& corpus = documents.corpus();
   ProgressBar progress(action, corpus.total_bytes());
   EncodingPass pass(*this, corpus, held_out, sink);
-  NoDocuments skipped = corpus.for_each(
-      progress,
-      [&](std::string_view text, const DocumentLocation& location) { pass.add(text, location); },
-      from);
+  documents.for_each(
+      progress, [&](const BatchPointer& batch) { pass.add(batch); }, from);
   pass.finish();
   progress.finish(str(counted(pass.documents(), "document"), ", ", format_bytes(pass.bytes())));
-  return skipped;
+  return pass.skipped();
 }
 
 }  // namespace lmtrain

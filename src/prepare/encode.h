@@ -10,14 +10,14 @@
 
 #include "base/hash.h"
 #include "prepare/held_out.h"
-#include "text/corpus.h"
+#include "text/document_batches.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 
 struct EncodedDocument {
   std::vector<int32_t> ids;  // each part of a document too has BOS and EOS as asked for
-  Hash128 hash;              // hash128() of its text
+  Hash128 hash;              // hash128() of its text; 0 for a part that is trained on
   uint64_t bytes = 0;
   DocumentLocation location;  // place in the corpus; a part has the place of its document
   bool held_out = false;
@@ -32,12 +32,12 @@ struct DocumentEncoder {
   bool add_eos = true;
   int num_threads = 1;  // the calling one is counted; less than 1 counts as 1
 
-  // Calls `sink` on the calling thread for each document of `corpus` in order, from `from` on; if
-  // `held_out` cuts a document, for each of its parts. `action` names the pass in the progress
-  // line. Returns what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of
-  // `sink`, Error(kData) where the tokenizer lacks BOS or EOS or cannot encode a text, and
-  // Error(kMemory) where memory or threads run out.
-  NoDocuments encode(const Corpus& corpus, const HoldOut& held_out, const std::string& action,
+  // Calls `sink` on the calling thread for each document in order, from `from` on; if `held_out`
+  // cuts a document, for each of its parts. `action` names the pass in the progress line. Returns
+  // what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of `sink`,
+  // Error(kData) where the tokenizer lacks BOS or EOS or cannot encode a text, and Error(kMemory)
+  // where memory or threads run out.
+  NoDocuments encode(DocumentBatches& documents, const HoldOut& held_out, const std::string& action,
                      const std::function<void(const EncodedDocument&)>& sink,
                      const DocumentLocation& from = {}) const;
 };

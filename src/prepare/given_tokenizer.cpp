@@ -4,7 +4,6 @@
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 
@@ -19,17 +18,17 @@ fs::path given_tokenizer_path(const Config& config) {
                   config.data.format == DataFormat::kTokens ? "" : ", or null to train one"));
 }
 
-void resolve_document_ends(Config& config) {
+std::optional<Tokenizer> resolve_document_ends(Config& config) {
   std::optional<bool>& bos = config.tokenizer.add_bos;
   std::optional<bool>& eos = config.tokenizer.add_eos;
-  if (bos && eos) return;
+  if (bos && eos) return std::nullopt;
   if (!config.tokenizer.model) {
     bos = bos.value_or(true);
     eos = eos.value_or(true);
-    return;
+    return std::nullopt;
   }
   const fs::path path = given_tokenizer_path(config);
-  const Tokenizer tokenizer = Tokenizer::load(path);
+  Tokenizer tokenizer = Tokenizer::load(path);
   const auto describe = [](bool is_auto, bool value, std::string_view name, std::string_view why) {
     return str(name, value ? " " : " not ", "added (",
                is_auto ? why : std::string_view("as the config says"), ")");
@@ -38,7 +37,8 @@ void resolve_document_ends(Config& config) {
   const bool auto_eos = !eos;
   bos = bos.value_or(tokenizer.adds_bos());
   eos = eos.value_or(tokenizer.eos_id() >= 0);
-  if (config.data.format == DataFormat::kTokens) return;  // token files are trained on as they are
+  // Token files are trained on as they are.
+  if (config.data.format == DataFormat::kTokens) return tokenizer;
   log_note(str("documents  ",
                describe(auto_bos, *bos, "BOS", str("by the files of ", path.string())), ", ",
                describe(auto_eos, *eos, "EOS",
@@ -49,6 +49,7 @@ void resolve_document_ends(Config& config) {
             ": neither BOS nor EOS stands between documents, so the model cannot tell where "
             "one ends; give a tokenizer that has one of them, and set tokenizer.add_bos or "
             "tokenizer.add_eos to true"));
+  return tokenizer;
 }
 
 }  // namespace lmtrain

@@ -72,6 +72,9 @@ constexpr uint64_t kDataVersion = 1;
 // Raised whenever other files of the same list would be read, or otherwise.
 constexpr uint64_t kFormatVersion = 1;
 
+// A corpus with less text is read once; of larger ones each pass reads the files.
+constexpr uint64_t kMostKept = uint64_t{128} << 20;
+
 void add_fraction(Hasher& hasher, double fraction) { hasher.add(str(std::hexfloat, fraction)); }
 
 void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
@@ -134,7 +137,13 @@ std::string index_key(const PreparationRequest& request) {
 
 Preparation::Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
                          int num_threads)
-    : request_(request), cache_(cache), journal_(journal), num_threads_(num_threads) {}
+    : request_(request),
+      cache_(cache),
+      journal_(journal),
+      num_threads_(num_threads),
+      train_(request.train, kMostKept) {
+  if (request.eval) eval_.emplace(*request.eval, kMostKept);
+}
 
 PreparedData Preparation::run() {
   if (journal_.load(state_)) log_note("going on with a preparation that was interrupted");
@@ -174,7 +183,7 @@ PreparedData Preparation::complete(PreparedData data, bool were_there, fs::path 
 
 void Preparation::scan_eval() {
   scan_corpus(
-      *request_.eval, "reading evaluation text", num_threads_, state_.eval,
+      *eval_, "reading evaluation text", num_threads_, state_.eval,
       [this](uint64_t hash, uint64_t bytes, const SourceFile&) {
         state_.overlap.add_eval(hash, bytes);
       },
@@ -197,7 +206,7 @@ void Preparation::scan() {
       std::any_of(files.begin(), files.end(),
                   [](const SourceFile& file) { return file.source > 0; });
   scan_corpus(
-      request_.train, "reading", num_threads_, state_.train,
+      train_, "reading", num_threads_, state_.train,
       [this, are_entries_compared](uint64_t hash, uint64_t bytes, const SourceFile& file) {
         state_.sources.add(file.source, hash, bytes);
         if (are_entries_compared) state_.common.add(file.source, hash, bytes);
@@ -220,26 +229,55 @@ void Preparation::choose_held_out() {
   const std::vector<SourceShape>& shapes = state_.sources.shapes();
   HoldOut held_out(request_.eval_fraction, shapes, state_.common.groups(shapes.size()),
                    kHoldOutBytes);
-  held_out.choose([&](const auto& wanted, const auto& add) {
-    Corpus some = request_.train;
-    std::erase_if(some.files, [&](const SourceFile& file) { return !wanted(file.source); });
-    ProgressBar progress("choosing held-out text", some.total_bytes());
-    some.for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
-      const int32_t source = some.files[location.file].source;
-      size_t begin = 0;
-      for (const size_t end : block_ends(text, held_out.rule_of(source).block)) {
-        const Hash128 hash = hash128(text.substr(begin, end - begin));
-        add(source, text_hash(hash), end - begin);
-        begin = end;
-      }
-    });
-  });
+  held_out.choose([&](const auto& wanted, const auto& add) { list_blocks(held_out, wanted, add); });
   note_joined_sources(held_out);
   report_held_out(held_out, request_.eval_fraction);
   state_.held_out = std::move(held_out);
 }
 
-Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
+// Calls `add` for each block of the sources for which `wanted` is true.
+void Preparation::list_blocks(
+    const HoldOut& held_out, const std::function<bool(int32_t source)>& wanted,
+    const std::function<void(int32_t source, uint64_t hash, uint64_t size)>& add) {
+  struct Block {
+    int32_t source;
+    uint64_t hash;
+    uint64_t size;
+  };
+  using Blocks = std::vector<Block>;
+  const std::vector<SourceFile>& files = request_.train.files;
+  const auto blocks_of = [&](DocumentBatch& batch) {
+    batch.complete(request_.train);
+    Blocks blocks;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const int32_t source = files[batch.location(i).file].source;
+      if (!wanted(source)) continue;
+      const std::string_view text = batch.document(i);
+      size_t begin = 0;
+      for (const size_t end : block_ends(text, held_out.rule_of(source).block)) {
+        const Hash128 hash = hash128(text.substr(begin, end - begin));
+        blocks.push_back({source, text_hash(hash), end - begin});
+        begin = end;
+      }
+    }
+    return blocks;
+  };
+  BatchWork<Blocks> work(num_threads_, [&](const Blocks& blocks) {
+    for (const Block& block : blocks) add(block.source, block.hash, block.size);
+  });
+  uint64_t total = 0;
+  for (const SourceFile& file : files) total += wanted(file.source) ? file.size : 0;
+  ProgressBar progress("choosing held-out text", total);
+  train_.for_each(
+      progress,
+      [&](const BatchPointer& batch) {
+        work.push(batch->bytes(), [&blocks_of, batch] { return blocks_of(*batch); });
+      },
+      {}, [&](const SourceFile& file) { return wanted(file.source); });
+  work.finish();
+}
+
+Tokenizer Preparation::obtain_tokenizer(fs::path& path) {
   if (request_.given_tokenizer) {
     path = request_.given_tokenizer_path;
     return *request_.given_tokenizer;
@@ -264,7 +302,7 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) const {
   return trained;
 }
 
-std::vector<TokenizerFile> Preparation::train_on_sample() const {
+std::vector<TokenizerFile> Preparation::train_on_sample() {
   uint64_t left = static_cast<uint64_t>(request_.tokenizer.train.sample);
   Sample sample = state_.sample;
   sample.choose(left);
@@ -272,7 +310,7 @@ std::vector<TokenizerFile> Preparation::train_on_sample() const {
     Hasher content;
     {
       ProgressBar progress("sampling text for the tokenizer", request_.train.total_bytes());
-      request_.train.for_each(
+      train_.for_each_document(
           progress, [&](std::string_view text, const DocumentLocation& location) {
             const Hash128 hash = hash128(text);
             content.add(hash.low).add(hash.high);
@@ -312,12 +350,12 @@ void Preparation::fail_changed(const std::string& pointer) const {
                                     "again once it is complete"));
 }
 
-FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) const {
+FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) {
   FileTally tally;
   int64_t documents = 0;
   Hasher content;
   ProgressBar progress("counting documents", request_.train.total_bytes());
-  request_.train.for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+  train_.for_each_document(progress, [&](std::string_view text, const DocumentLocation& location) {
     const Hash128 hash = hash128(text);
     content.add(hash.low).add(hash.high);
     const int32_t source = request_.train.files[location.file].source;
@@ -333,11 +371,11 @@ FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) cons
   return tally;
 }
 
-std::vector<HashedSource> Preparation::list_eval_documents() const {
+std::vector<HashedSource> Preparation::list_eval_documents() {
   std::vector<HashedSource> documents;
   Hasher content;
   ProgressBar progress("counting evaluation documents", request_.eval->total_bytes());
-  request_.eval->for_each(progress, [&](std::string_view text, const DocumentLocation& location) {
+  eval_->for_each_document(progress, [&](std::string_view text, const DocumentLocation& location) {
     const Hash128 hash = hash128(text);
     content.add(hash.low).add(hash.high);
     documents.push_back({text_hash(hash), request_.eval->files[location.file].source});

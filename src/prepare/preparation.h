@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 #include "prepare/hash_ordered_shard.h"
 #include "prepare/journal.h"
 #include "prepare/prepare.h"
-#include "text/corpus.h"
+#include "text/document_batches.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
@@ -87,8 +88,10 @@ class Preparation {
   void scan_eval();
   void scan();
   void choose_held_out();
-  Tokenizer obtain_tokenizer(std::filesystem::path& path) const;
-  std::vector<TokenizerFile> train_on_sample() const;
+  void list_blocks(const HoldOut& held_out, const std::function<bool(int32_t source)>& wanted,
+                   const std::function<void(int32_t source, uint64_t hash, uint64_t size)>& add);
+  Tokenizer obtain_tokenizer(std::filesystem::path& path);
+  std::vector<TokenizerFile> train_on_sample();
   std::string fingerprint(const Tokenizer& tokenizer) const;
   ShardPair open_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
   // Encodes the documents that the shards do not have yet.
@@ -100,15 +103,17 @@ class Preparation {
   PreparedData complete(PreparedData data, bool were_there, std::filesystem::path tokenizer_path);
   // Counts the files' documents, and notes the sources of those held out, like encode(), for shards
   // that are there already.
-  FileTally count_documents(std::vector<HashedSource>& held_out) const;
+  FileTally count_documents(std::vector<HashedSource>& held_out);
   // Notes the sources of all documents of data.eval.
-  std::vector<HashedSource> list_eval_documents() const;
+  std::vector<HashedSource> list_eval_documents();
   [[noreturn]] void fail_changed(const std::string& pointer) const;
 
   const PreparationRequest& request_;
   const Cache& cache_;
   Journal& journal_;
   int num_threads_;
+  DocumentBatches train_;
+  std::optional<DocumentBatches> eval_;
   PreparationState state_;
   std::vector<DocumentFile> files_;
 };

@@ -44,12 +44,13 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
   }
   const DocumentEncoder encoder{tokenizer, request_.adds_bos, request_.adds_eos, num_threads_};
   TokensProgress& progress = *state_.tokens;
-  const auto pass = [&](const Corpus& corpus, const HoldOut& held_out, const std::string& action,
-                        const CorpusScan& scanned, const std::string& pointer) {
+  const auto pass = [&](DocumentBatches& documents, const HoldOut& held_out,
+                        const std::string& action, const CorpusScan& scanned,
+                        const std::string& pointer) {
     Hasher content(progress.content);
     const DocumentLocation from = progress.next;
     encoder.encode(
-        corpus, held_out, action,
+        documents, held_out, action,
         [&](const EncodedDocument& document) {
           add(document, shards);
           if (!document.whole) return;
@@ -64,13 +65,13 @@ void Preparation::encode(const Tokenizer& tokenizer, ShardPair& shards) {
     if (content.digest() != scanned.content) fail_changed(pointer);
   };
   if (!progress.in_eval) {
-    pass(request_.train, *state_.held_out, "tokenizing", state_.train, kTrainPointer);
+    pass(train_, *state_.held_out, "tokenizing", state_.train, kTrainPointer);
     if (!request_.eval) return;
     progress.in_eval = true;
     progress.next = {};
     progress.content = Hasher().digest();
   }
-  pass(*request_.eval, HoldOut(), "tokenizing evaluation text", state_.eval, "/data/eval");
+  pass(*eval_, HoldOut(), "tokenizing evaluation text", state_.eval, "/data/eval");
 }
 
 void Preparation::add(const EncodedDocument& document, ShardPair& shards) {

@@ -29,14 +29,16 @@ Corpus make_corpus(const DataConfig& data, const std::vector<DataSourceConfig>& 
           static_cast<uint64_t>(data.max_document), data.on_bad_line};
 }
 
-PreparationRequest request_of(const Config& config) {
+// `opened` is the given tokenizer, if it was opened before.
+PreparationRequest request_of(const Config& config, std::optional<Tokenizer> opened) {
   PreparationRequest request;
   request.tokenizer = config.tokenizer;
   request.adds_bos = config.tokenizer.add_bos.value();
   request.adds_eos = config.tokenizer.add_eos.value();
   if (config.tokenizer.model) {
     request.given_tokenizer_path = given_tokenizer_path(config);
-    request.given_tokenizer = Tokenizer::load(request.given_tokenizer_path);
+    request.given_tokenizer =
+        opened ? std::move(opened) : Tokenizer::load(request.given_tokenizer_path);
     request.given_tokenizer->require_special_ids(request.adds_bos, request.adds_eos);
   }
   request.train = make_corpus(config.data, config.data.train, kTrainPointer, Role::kTrain);
@@ -108,9 +110,9 @@ bool may_be_ids(DataFormat format) {
          format == DataFormat::kArrow || format == DataFormat::kMds;
 }
 
-PreparedData prepare_text(const Config& config, const Cache& cache, int num_threads,
-                          const PrepareOptions& options) {
-  PreparationRequest request = request_of(config);
+PreparedData prepare_text(const Config& config, std::optional<Tokenizer> opened, const Cache& cache,
+                          int num_threads, const PrepareOptions& options) {
+  PreparationRequest request = request_of(config, std::move(opened));
   if (may_be_ids(config.data.format) && are_id_tables(request.train.files, config.data)) {
     log_note("documents  are token ids, and are trained on as they are: no BOS or EOS is added");
     return prepare_token_files(
@@ -141,11 +143,11 @@ PreparedData prepare_text(const Config& config, const Cache& cache, int num_thre
 
 PreparedData prepare_data(const Config& given, int num_threads, const PrepareOptions& options) {
   Config config = given;
-  resolve_document_ends(config);
+  std::optional<Tokenizer> opened = resolve_document_ends(config);
   const Cache cache(absolute_path(config.data.cache_dir));
   PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache, list_token_sources(config))
-                          : prepare_text(config, cache, num_threads, options);
+                          : prepare_text(config, std::move(opened), cache, num_threads, options);
   require_full_sets(config.data, data);
   log_summary(data);
   warn_about_overlap(data.eval_in_train);
@@ -170,7 +172,8 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
     writer.add_document(document.ids, document.bytes);
     ++formats[corpus.files[document.location.file].format].documents;
   };
-  const NoDocuments skipped = encoder.encode(corpus, HoldOut(), "tokenizing", add);
+  DocumentBatches documents(corpus);
+  const NoDocuments skipped = encoder.encode(documents, HoldOut(), "tokenizing", add);
   require_few_bad_lines(skipped, "--data");
   if (skipped.bad_lines > 0) log_warning("--data: " + describe_bad_lines(skipped));
   log_note("evaluation text: " + describe_formats(formats));

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/ordered_pool.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "text/document_batches.h"
 #include "text/readers.h"
 
 namespace lmtrain {
@@ -28,10 +28,8 @@ uint64_t Corpus::total_bytes() const {
   return total;
 }
 
-NoDocuments Corpus::for_each(
-    ProgressBar& progress,
-    const std::function<void(std::string_view, const DocumentLocation&)>& visit,
-    const DocumentLocation& from) const {
+NoDocuments Corpus::for_each(ProgressBar& progress, const Visit& visit,
+                             const DocumentLocation& from) const {
   NoDocuments skipped;
   for (size_t file = 0; file < files.size(); ++file) {
     if (file < from.file) {
@@ -39,14 +37,13 @@ NoDocuments Corpus::for_each(
       continue;
     }
     const int64_t first = file == from.file ? from.position : 0;
-    skipped += read_file_documents(file, first, progress, visit);
+    skipped += read_file(file, first, progress, visit);
   }
   return skipped;
 }
 
-NoDocuments Corpus::read_file_documents(
-    size_t index, int64_t first, ProgressBar& progress,
-    const std::function<void(std::string_view, const DocumentLocation&)>& visit) const {
+NoDocuments Corpus::read_file(size_t index, int64_t first, ProgressBar& progress,
+                              const Visit& visit) const {
   const SourceFile& file = files[index];
   uint64_t counted = 0;
   const auto count = [&](uint64_t bytes_read) {
@@ -142,40 +139,30 @@ struct ScannedDocument {
   bool has_nul;
   bool is_invalid;
 };
-// Documents looked at together, and the ends of files among them.
-struct ScanBatch {
-  struct FileEnd {
-    size_t documents;  // of the batch, up to the end of the file
-    NoDocuments skipped;
-  };
-  std::string text;
-  std::vector<size_t> ends;  // of the documents, in the text
-  std::vector<FileEnd> file_ends;
-  std::vector<ScannedDocument> scanned;
+struct ScannedBatch {
+  BatchPointer batch;
+  std::vector<ScannedDocument> documents;
 };
-constexpr size_t kScanBatchBytes = size_t{1} << 18;
-constexpr size_t kScanBatchesPerThread = 4;
-constexpr size_t kMostScanBytes = size_t{1} << 26;  // under way, but for the last document
 
-using BatchPointer = std::shared_ptr<ScanBatch>;
-
-BatchPointer scan_batch(BatchPointer batch) {
-  size_t begin = 0;
-  for (const size_t end : batch->ends) {
-    const std::string_view text = std::string_view(batch->text).substr(begin, end - begin);
-    batch->scanned.push_back(
+ScannedBatch scan_batch(const Corpus& corpus, const BatchPointer& batch) {
+  batch->complete(corpus);
+  ScannedBatch scanned{batch, {}};
+  scanned.documents.reserve(batch->size());
+  for (size_t i = 0; i < batch->size(); ++i) {
+    const std::string_view text = batch->document(i);
+    scanned.documents.push_back(
         {hash128(text), text.size(), text.find('\0') != std::string_view::npos, !is_utf8(text)});
-    begin = end;
   }
-  return batch;
+  return scanned;
 }
 
 }  // namespace
 
 void scan_corpus(
-    const Corpus& corpus, const std::string& action, int num_threads, CorpusScan& scan,
+    DocumentBatches& documents, const std::string& action, int num_threads, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
     const std::function<void()>& after_file) {
+  const Corpus& corpus = documents.corpus();
   CorpusCounts& counts = scan.counts;
   Hasher content(scan.content);
   const auto add_document = [&](const ScannedDocument& document) {
@@ -189,48 +176,27 @@ void scan_corpus(
     if (document.is_invalid) ++counts.invalid_documents;
     observe(text_hash(document.hash), document.bytes, file);
   };
-  const auto add_batch = [&](const ScanBatch& batch) {
+  BatchWork<ScannedBatch> work(num_threads, [&](const ScannedBatch& scanned) {
     size_t next = 0;
-    for (const ScanBatch::FileEnd& end : batch.file_ends) {
-      while (next < end.documents) add_document(batch.scanned[next++]);
+    counts.skipped += scanned.batch->skipped();
+    for (const DocumentBatch::FileEnd& end : scanned.batch->file_ends()) {
+      while (next < end.documents) add_document(scanned.documents[next++]);
       counts.skipped += end.skipped;
       ++counts.formats[corpus.files[scan.next_file].format].files;
       scan.content = content.digest();
       ++scan.next_file;
       after_file();
     }
-    while (next < batch.scanned.size()) add_document(batch.scanned[next++]);
-  };
-  OrderedPool<BatchPointer> pool(
-      std::max(num_threads, 1),
-      kScanBatchesPerThread * static_cast<size_t>(std::max(num_threads, 1)));
-  auto batch = std::make_shared<ScanBatch>();
-  size_t under_way = 0;  // bytes
-  const auto drain = [&] {
-    const BatchPointer oldest = pool.pop();
-    under_way -= oldest->text.size();
-    add_batch(*oldest);
-  };
-  const auto submit = [&] {
-    while (pool.full() || (under_way > kMostScanBytes && !pool.empty())) drain();
-    under_way += batch->text.size();
-    pool.push([full = std::move(batch)] { return scan_batch(full); });
-    batch = std::make_shared<ScanBatch>();
-  };
+    while (next < scanned.documents.size()) add_document(scanned.documents[next++]);
+  });
   ProgressBar progress(action, corpus.total_bytes());
-  for (size_t file = 0; file < scan.next_file; ++file) progress.skip(corpus.files[file].size);
-  Corpus one{{}, corpus.format, corpus.text_field, corpus.max_document, corpus.on_bad_line};
-  for (size_t file = scan.next_file; file < corpus.files.size(); ++file) {
-    one.files = {corpus.files[file]};
-    NoDocuments skipped = one.for_each(progress, [&](std::string_view text, const auto&) {
-      batch->text += text;
-      batch->ends.push_back(batch->text.size());
-      if (batch->text.size() + batch->ends.size() >= kScanBatchBytes) submit();
-    });
-    batch->file_ends.push_back({batch->ends.size(), std::move(skipped)});
-  }
-  submit();
-  while (!pool.empty()) drain();
+  documents.for_each(progress,
+                     [&](const BatchPointer& batch) {
+                       work.push(batch->bytes(),
+                                 [&corpus, batch] { return scan_batch(corpus, batch); });
+                     },
+                     {scan.next_file, 0});
+  work.finish();
 }
 
 }  // namespace lmtrain

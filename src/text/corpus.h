@@ -39,21 +39,17 @@ struct Corpus {
   // Calls `visit` with the text of every document in order, from `from` on. Earlier files are not
   // opened. The format of each file must be decided. Returns how many blank lines and nulls were
   // read. In the file of `from` it also counts them before `from`, except in row groups and batches
-  // that the reader of a table skips. Throws the errors of the readers (readers.h) and of `visit`,
-  // and:
+  // that the reader of a table skips. A text is valid during the call alone. Throws the errors of
+  // the readers (readers.h) and of `visit`, and:
   //   StopRequested   on a signal (ProgressBar of base/progress.h)
   //   Error(kData)    a file has changed since it was listed
   //   Error(kMemory)  memory ran out; the message names the file
-  NoDocuments for_each(
-      ProgressBar& progress,
-      const std::function<void(std::string_view text, const DocumentLocation& location)>& visit,
-      const DocumentLocation& from = {}) const;
-
- private:
-  NoDocuments read_file_documents(
-      size_t index, int64_t first, ProgressBar& progress,
-      const std::function<void(std::string_view text, const DocumentLocation& location)>& visit)
-      const;
+  using Visit = std::function<void(std::string_view text, const DocumentLocation& location)>;
+  NoDocuments for_each(ProgressBar& progress, const Visit& visit,
+                       const DocumentLocation& from = {}) const;
+  // Does the same for the documents of files[index] from the position `first` on.
+  NoDocuments read_file(size_t index, int64_t first, ProgressBar& progress,
+                        const Visit& visit) const;
 };
 
 // Throws Error(kMemory) for a document of this file that does not fit in memory. The message says
@@ -108,20 +104,22 @@ std::string describe_oddities(const CorpusCounts& counts);
 // Warns of documents that are not UTF-8, and of lines that were skipped. `pointer` names the list.
 void warn_of_text(const CorpusCounts& counts, const std::string& pointer);
 
+class DocumentBatches;  // document_batches.h
+
 struct CorpusScan {
   size_t next_file = 0;                 // the first file that is not scanned
   Hash128 content = Hasher().digest();  // hash of every document in order
   CorpusCounts counts;
 };
 
-// Reads the files from `scan.next_file` on and updates `scan`. Calls `observe` for each document,
-// with its text_hash(), its size in bytes and its file. Calls `after_file` when a file is done and
-// counted in `scan`. Both are called on the calling thread, in order; `num_threads` threads, the
-// calling one included, look at the text. `action` names the pass in the progress line. Throws the
-// errors of Corpus::for_each(), and Error(kMemory) where the system refuses a thread. After an
-// error `scan` has counted a part of a file and must not be used.
+// Makes a pass over the files from `scan.next_file` on and updates `scan`. Calls `observe` for each
+// document, with its text_hash(), its size in bytes and its file. Calls `after_file` when a file is
+// done and counted in `scan`. Both are called on the calling thread, in order; `num_threads`
+// threads, the calling one included, look at the text. `action` names the pass in the progress
+// line. Throws the errors of Corpus::for_each(), and Error(kMemory) where the system refuses a
+// thread. After an error `scan` has counted a part of a file and must not be used.
 void scan_corpus(
-    const Corpus& corpus, const std::string& action, int num_threads, CorpusScan& scan,
+    DocumentBatches& documents, const std::string& action, int num_threads, CorpusScan& scan,
     const std::function<void(uint64_t hash, uint64_t bytes, const SourceFile& file)>& observe,
     const std::function<void()>& after_file);
 

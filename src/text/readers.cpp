@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "text/byte_stream.h"
-#include "text/json_line.h"
 #include "text/sample_shard.h"
 #include "text/source_file.h"
 
@@ -79,6 +78,49 @@ bool LineReader::fill() {
   return got > 0;
 }
 
+JsonLines::JsonLines(const std::filesystem::path& path, const std::string& field,
+                     bool skips_bad_lines)
+    : path_(path), parser_(field), skips_bad_lines_(skips_bad_lines) {}
+
+bool JsonLines::find_text(std::string_view line, int64_t number, std::string_view& text,
+                          NoDocuments& skipped) {
+  if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
+    ++skipped.blank_lines;
+    return false;
+  }
+  ++skipped.json_lines;
+  const JsonText result = parser_.parse(line);
+  switch (result.kind) {
+    case JsonText::Kind::kProblem:
+      take_bad_line(number, result.problem, skipped);
+      return false;
+    case JsonText::Kind::kNull:
+      ++skipped.nulls;
+      return false;
+    case JsonText::Kind::kText:
+      break;
+  }
+  text = result.text;
+  return true;
+}
+
+void JsonLines::take_bad_line(int64_t number, const std::string& problem,
+                              NoDocuments& skipped) const {
+  if (number == 1) {
+    if (const std::string other = foreign_file(path_); !other.empty())
+      throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
+  }
+  const std::string where = str(shown(path_), ":", number, ": ");
+  if (!skips_bad_lines_) {
+    throw Error(
+        ErrorKind::kData,
+        str(where, problem, "; a few such lines are left out with data.on_bad_line \"skip\""));
+  }
+  // What may be done is said once for all of the lines.
+  skipped.add_bad_line(where + problem.substr(0, problem.find("; ")));
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,30 +186,12 @@ class JsonLinesReader : public DocumentReader {
  public:
   JsonLinesReader(const fs::path& path, const std::string& field, uint64_t max_document,
                   bool skips_bad_lines)
-      : path_(path),
-        lines_(path, max_document),
-        parser_(field),
-        skips_bad_lines_(skips_bad_lines) {}
+      : lines_(path, max_document), json_(path, field, skips_bad_lines) {}
 
   bool next(Document& document) override {
     for (std::string_view line; lines_.next(line);) {
-      if (lines_.line_number() == 1 && line.starts_with(kByteOrderMark))
-        line.remove_prefix(kByteOrderMark.size());
-      if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
-        ++skipped_.blank_lines;
-        continue;
-      }
-      ++skipped_.json_lines;
-      const JsonText result = parser_.parse(line);
-      if (result.kind == JsonText::Kind::kProblem) {
-        take_bad_line(result.problem);
-        continue;
-      }
-      if (result.kind == JsonText::Kind::kNull) {
-        ++skipped_.nulls;
-        continue;
-      }
-      document = {result.text, position_++};
+      if (!json_.find_text(line, lines_.line_number(), document.text, skipped_)) continue;
+      document.position = position_++;
       return true;
     }
     return false;
@@ -175,25 +199,8 @@ class JsonLinesReader : public DocumentReader {
   uint64_t bytes_read() const override { return lines_.file_offset(); }
 
  private:
-  void take_bad_line(const std::string& problem) {
-    if (lines_.line_number() == 1) {
-      if (const std::string other = foreign_file(path_); !other.empty())
-        throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
-    }
-    const std::string where = str(shown(path_), ":", lines_.line_number(), ": ");
-    if (!skips_bad_lines_) {
-      throw Error(
-          ErrorKind::kData,
-          str(where, problem, "; a few such lines are left out with data.on_bad_line \"skip\""));
-    }
-    // What may be done is said once for all of the lines.
-    skipped_.add_bad_line(where + problem.substr(0, problem.find("; ")));
-  }
-
-  fs::path path_;
   LineReader lines_;
-  JsonLineParser parser_;
-  bool skips_bad_lines_;
+  JsonLines json_;
   int64_t position_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "text/byte_stream.h"
+#include "text/json_line.h"
 #include "text/source_file.h"
 
 namespace lmtrain {
@@ -65,6 +66,25 @@ class DocumentReader {
 
  protected:
   NoDocuments skipped_;
+};
+
+// Takes the text out of lines of JSON lines. It belongs to one thread.
+class JsonLines {
+ public:
+  // `path` names the file in messages, and `field` has the text.
+  JsonLines(const std::filesystem::path& path, const std::string& field, bool skips_bad_lines);
+  // Returns whether the line is a document, and stores its text, which is valid until the next
+  // call; else counts it in `skipped`. `number` is the line's, from 1. Throws Error(kData) for a
+  // line that holds no text, unless such lines are skipped.
+  bool find_text(std::string_view line, int64_t number, std::string_view& text,
+                 NoDocuments& skipped);
+
+ private:
+  void take_bad_line(int64_t number, const std::string& problem, NoDocuments& skipped) const;
+
+  std::filesystem::path path_;
+  JsonLineParser parser_;
+  bool skips_bad_lines_;
 };
 
 // Returns the reader of a file in `format`: "text", "lines", "jsonl", "json", "csv", "tsv",

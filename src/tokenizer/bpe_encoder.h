@@ -29,6 +29,10 @@ class BpeEncoder {
   // Memory that encode() reuses: the words encoded before, among others. It belongs to one encoder
   // and to one thread at a time.
   class Scratch {
+   public:
+    // Shares learned words with the scratches of other threads (WordCache::exchange()).
+    void exchange(SharedWords& words) { cache_.exchange(words); }
+
    private:
     friend class BpeEncoder;
     WordCache cache_;

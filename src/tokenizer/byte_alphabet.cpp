@@ -23,23 +23,32 @@ constexpr std::array<unsigned char, kNumOthers> other_bytes() {
 }
 constexpr std::array<unsigned char, kNumOthers> kOthers = other_bytes();
 
+// By character of the alphabet: its byte, or -1.
+constexpr std::array<int16_t, 0x100 + kNumOthers> kBytes = [] {
+  std::array<int16_t, 0x100 + kNumOthers> bytes{};
+  for (unsigned i = 0; i < 0x100; ++i) bytes[i] = static_cast<int16_t>(is_itself(i) ? i : -1);
+  for (unsigned i = 0; i < kNumOthers; ++i) bytes[0x100 + i] = kOthers[i];
+  return bytes;
+}();
+
 }  // namespace
 
 std::optional<std::string> bytes_of_token(std::string_view token) {
-  std::string bytes;
-  while (!token.empty()) {
-    char32_t character = 0;
-    const size_t size = decode_utf8(token, character);
-    if (size == 0) return std::nullopt;
-    token.remove_prefix(size);
-    if (character < 0x100 && is_itself(character)) {
-      bytes.push_back(static_cast<char>(character));
-    } else if (character >= 0x100 && character < 0x100 + kNumOthers) {
-      bytes.push_back(static_cast<char>(kOthers[character - 0x100]));
-    } else {
-      return std::nullopt;
+  std::string bytes(token.size(), '\0');
+  size_t count = 0;
+  for (size_t i = 0; i < token.size(); ++i) {
+    size_t character = static_cast<unsigned char>(token[i]);
+    if (character >= 0x80) {
+      // The alphabet has characters of one byte and of two, 110xxxxx 10xxxxxx.
+      const bool are_two = character >= 0xC2 && character < 0xE0 && i + 1 < token.size() &&
+                           is_utf8_continuation(token[i + 1]);
+      if (!are_two) return std::nullopt;
+      character = (character & 0x1FU) << 6 | (static_cast<unsigned char>(token[++i]) & 0x3FU);
     }
+    if (character >= kBytes.size() || kBytes[character] < 0) return std::nullopt;
+    bytes[count++] = static_cast<char>(kBytes[character]);
   }
+  bytes.resize(count);
   return bytes;
 }
 

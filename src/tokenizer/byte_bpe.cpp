@@ -1,6 +1,7 @@
 #include "tokenizer/byte_bpe.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -24,13 +25,17 @@ ByteBpe::ByteBpe(const ByteBpeModel& model)
     if (model.ignores_merges) whole_words_.add(*token, static_cast<int32_t>(id));
   }
   pairs_.reserve(model.merges.size());
+  // Ten bits a pair: small enough for the cache of a core, and most pairs of neighbours are none.
+  filter_.resize(std::bit_ceil(10 * model.merges.size() / 64 + 1));
   joined_.reserve(model.merges.size());
   for (size_t rank = 0; rank < model.merges.size(); ++rank) {
     const ByteBpeModel::Merge& merge = model.merges[rank];
     joined_.push_back(merge.joined);
-    pairs_.insert(
-        uint64_t{static_cast<uint32_t>(merge.left)} << 32 | static_cast<uint32_t>(merge.right),
-        uint64_t{rank} << 32 | static_cast<uint32_t>(merge.joined));
+    const uint64_t pair =
+        uint64_t{static_cast<uint32_t>(merge.left)} << 32 | static_cast<uint32_t>(merge.right);
+    pairs_.insert(pair, uint64_t{rank} << 32 | static_cast<uint32_t>(merge.joined));
+    const uint64_t bit = filter_bit(pair);
+    filter_[bit / 64] |= uint64_t{1} << bit % 64;
     const int left = byte_of_id[static_cast<size_t>(merge.left)];
     const int right = byte_of_id[static_cast<size_t>(merge.right)];
     if (left >= 0 && right >= 0)

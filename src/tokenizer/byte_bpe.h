@@ -61,6 +61,10 @@ class ByteBpe {
   explicit ByteBpe(const ByteBpeModel& model);
 
   class Scratch {
+   public:
+    // Shares learned words with the scratches of other threads (WordCache::exchange()).
+    void exchange(SharedWords& words) { cache_.exchange(words); }
+
    private:
     friend class ByteBpe;
     WordCache cache_;
@@ -79,13 +83,19 @@ class ByteBpe {
 
   // Returns the join of two neighbours, for BpeMerge.
   BpeJoin join(int32_t left, int32_t right) const {
-    const uint64_t found =
-        pairs_.find(uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right));
+    const uint64_t pair =
+        uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+    const uint64_t bit = filter_bit(pair);
+    if ((filter_[bit / 64] >> bit % 64 & 1) == 0) return {};
+    const uint64_t found = pairs_.find(pair);
     if (found == FlatMap::kNone) return {};
     return {static_cast<uint32_t>(found >> 32), static_cast<int32_t>(found & UINT32_MAX)};
   }
 
  private:
+  uint64_t filter_bit(uint64_t pair) const {
+    return pair * 0x9E3779B97F4A7C15ULL >> 32 & (64 * filter_.size() - 1);
+  }
   void encode_new_word(std::string_view word, Scratch& scratch) const;
   bool encode_few_bytes(std::string_view word, std::vector<int32_t>& ids) const;
 
@@ -96,6 +106,7 @@ class ByteBpe {
   std::vector<uint32_t> byte_ranks_;   // by two bytes: the rank of their join
   std::vector<int32_t> joined_;        // by rank
   FlatMap pairs_;                      // two ids -> rank, id
+  std::vector<uint64_t> filter_;       // a bit for each pair, which few others share
   StringIds whole_words_;
   std::optional<int32_t> unk_id_;
   bool fuses_unk_;

@@ -1,6 +1,7 @@
 #include "tokenizer/byte_level_tokenizer.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "base/utf8.h"
@@ -56,17 +57,22 @@ struct ByteLevelTokenizer::Impl {
       is_special[static_cast<size_t>(token.id)] = token.special;
     // As the library, an added token that is looked for in normalised text is decoded to its normal
     // form.
-    texts = pieces;
     Normalizer::Scratch scratch;
     for (const AddedToken& token : description.added) {
       if (token.normalized)
-        texts[static_cast<size_t>(token.id)] = normalizer.apply(token.content, scratch);
+        normal_texts[static_cast<size_t>(token.id)] = normalizer.apply(token.content, scratch);
     }
     if (description.is_byte_level) {
       bpe.emplace(description.model);
     } else {
       character_bpe.emplace(description.model);
     }
+  }
+
+  // What the decoder gets for an id.
+  const std::string& text(size_t id) const {
+    const auto found = normal_texts.find(id);
+    return found == normal_texts.end() ? pieces[id] : found->second;
   }
 
   void encode_part(std::string_view text, bool is_first, EncodeScratch& scratch) {
@@ -119,6 +125,11 @@ struct ByteLevelTokenizer::Impl {
   // Leaves the ids in scratch.ids.
   void encode(std::string_view text, EncodeScratch& scratch) {
     scratch.ids.clear();
+    if (bpe) {
+      scratch.bpe.exchange(words);
+    } else {
+      scratch.character_bpe.exchange(words);
+    }
     if (!is_utf8(text)) {
       scratch.valid.clear();
       append_replacing_malformed(scratch.valid, text);
@@ -141,9 +152,10 @@ struct ByteLevelTokenizer::Impl {
   std::optional<CharacterBpe> character_bpe;
   std::vector<int32_t> first_ids;
   std::vector<int32_t> last_ids;
-  std::vector<bool> is_special;     // by id
-  std::vector<std::string> pieces;  // by id, as the file spells them
-  std::vector<std::string> texts;   // by id, what the decoder gets
+  std::vector<bool> is_special;                // by id
+  std::vector<std::string> pieces;             // by id, as the file spells them
+  std::map<size_t, std::string> normal_texts;  // by id, of added tokens that are normalized
+  SharedWords words;
   ScratchPool<EncodeScratch> scratches;
 };
 
@@ -182,8 +194,8 @@ std::string ByteLevelTokenizer::decode(const std::vector<int32_t>& ids) const {
   std::vector<std::string> tokens;
   for (const int32_t id : ids) {
     const auto index = static_cast<size_t>(id);
-    if (!impl_->is_special[index] && !impl_->texts[index].empty())
-      tokens.push_back(impl_->texts[index]);
+    if (!impl_->is_special[index] && !impl_->text(index).empty())
+      tokens.push_back(impl_->text(index));
   }
   return impl_->decoder.decode(std::move(tokens));
 }
@@ -191,7 +203,7 @@ std::string ByteLevelTokenizer::decode(const std::vector<int32_t>& ids) const {
 bool ByteLevelTokenizer::is_in_run(int32_t id) const {
   const auto index = static_cast<size_t>(id);
   return impl_->decoder.has_byte_fallback() && !impl_->is_special[index] &&
-         fallback_byte(impl_->texts[index]).has_value();
+         fallback_byte(impl_->text(index)).has_value();
 }
 
 std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
@@ -202,7 +214,7 @@ std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
         return piece.size() == 1 && piece.front() >= 'a' && piece.front() <= 'z';
       });
   for (size_t id = 0; id < impl_->pieces.size(); ++id) {
-    const std::string& piece = impl_->texts[id];
+    const std::string& piece = impl_->text(id);
     if (impl_->is_special[id] || piece.empty()) {
       sizes.push_back(0);
     } else if (impl_->bpe) {

@@ -31,6 +31,10 @@ class CharacterBpe {
   explicit CharacterBpe(const ByteBpeModel& model);
 
   class Scratch {
+   public:
+    // Shares learned words with the scratches of other threads (WordCache::exchange()).
+    void exchange(SharedWords& words) { cache_.exchange(words); }
+
    private:
     friend class CharacterBpe;
     WordCache cache_;

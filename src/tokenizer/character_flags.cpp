@@ -26,6 +26,16 @@ std::string all_characters() {
   return text;
 }
 
+template <class Visit>
+void for_each_match(std::string_view pattern, std::string_view text, const Visit& visit) {
+  const SplitRegex regex(pattern, "a class of characters");
+  SplitRegex::Matcher matcher;
+  SplitRegex::Match match{};
+  for (size_t from = 0; from < text.size() && regex.find(text, from, matcher, match);
+       from = match.end)
+    visit(match.begin, match.end);
+}
+
 }  // namespace
 
 const CharacterFlags& CharacterFlags::get() {
@@ -45,19 +55,34 @@ CharacterFlags::CharacterFlags() {
                                          {"\\p{N}+", kNumber},
                                          {"\\s+", kSpace},
                                          {"[\\r\\n]+", kNewline}}};
+  // Neighbours that are alike in all classes form a run, and the first character of each stands for
+  // it: so one pass over all characters is enough.
+  constexpr std::string_view kRuns =
+      "[\\p{Lu}\\p{Lt}]+|\\p{Ll}+|[\\p{Lm}\\p{Lo}]+|\\p{M}+|\\p{N}+|[\\r\\n]+|\\s";
+  struct Run {
+    std::string_view text;
+    size_t first;  // where its first character is in `firsts`
+  };
   const std::string text = all_characters();
-  std::vector<uint8_t> all(kCodePoints);
-  SplitRegex::Matcher matcher;
+  std::vector<Run> runs;
+  std::string firsts;
+  for_each_match(kRuns, text, [&](size_t begin, size_t end) {
+    char32_t c = 0;
+    runs.push_back({std::string_view(text).substr(begin, end - begin), firsts.size()});
+    firsts += runs.back().text.substr(0, decode_utf8(runs.back().text, c));
+  });
+  std::vector<uint8_t> flags(firsts.size());
   for (const Class& one : classes) {
-    const SplitRegex regex(one.pattern, "a class of characters");
-    SplitRegex::Match match{};
-    for (size_t from = 0; from < text.size() && regex.find(text, from, matcher, match);
-         from = match.end) {
-      for (size_t at = match.begin; at < match.end;) {
-        char32_t c = 0;
-        at += decode_utf8(std::string_view(text).substr(at), c);
-        all[c] = static_cast<uint8_t>(all[c] | one.flags);
-      }
+    for_each_match(one.pattern, firsts, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) flags[i] = static_cast<uint8_t>(flags[i] | one.flags);
+    });
+  }
+  std::vector<uint8_t> all(kCodePoints);
+  for (const Run& run : runs) {
+    for (std::string_view rest = run.text; !rest.empty();) {
+      char32_t c = 0;
+      rest.remove_prefix(decode_utf8(rest, c));
+      all[c] = flags[run.first];
     }
   }
   std::map<std::string_view, uint16_t> known;

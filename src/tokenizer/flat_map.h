@@ -2,11 +2,14 @@
 // filled once, then only read. A key or value of all ones means "none" and must not be stored.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/huge_pages.h"
 
 namespace lmtrain {
 
@@ -16,11 +19,12 @@ class FlatMap {
 
   // Makes room for `count` keys.
   void reserve(size_t count) {
-    while (2 * (count + 1) > slots_.size()) grow();
+    const size_t size = std::bit_ceil(std::max(2 * (count + 1), kFewest));
+    if (size > slots_.size()) grow(size);
   }
   // Inserts a value, or replaces the one that the key has.
   void insert(uint64_t key, uint64_t value) {
-    if (2 * (size_ + 1) > slots_.size()) grow();
+    if (2 * (size_ + 1) > slots_.size()) grow(std::max(2 * slots_.size(), kFewest));
     Slot& slot = slots_[slot_of(key)];
     if (slot.key == kNone) ++size_;
     slot = {key, value};
@@ -33,6 +37,8 @@ class FlatMap {
     uint64_t key = kNone;
     uint64_t value = kNone;
   };
+  using Slots = std::vector<Slot, HugePageAllocator<Slot>>;
+  static constexpr size_t kFewest = 16;  // slots
 
   // Returns where the key is, or the empty slot where it belongs.
   size_t slot_of(uint64_t key) const {
@@ -42,15 +48,15 @@ class FlatMap {
     return index;
   }
 
-  void grow() {
-    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+  void grow(size_t size) {
+    Slots old(size);
     old.swap(slots_);
     for (const Slot& slot : old) {
       if (slot.key != kNone) slots_[slot_of(slot.key)] = slot;
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  Slots slots_;  // a power of two, at most half full
   size_t size_ = 0;
 };
 

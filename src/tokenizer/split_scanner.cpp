@@ -86,6 +86,70 @@ inline const char* blanks_end(const char* at, const char* end) {
   return at;
 }
 
+#if defined(__SSE2__)
+// The 64 bytes from a place on as sets: bit i stands for byte i.
+constexpr std::ptrdiff_t kWindow = 64;
+struct AsciiSets {
+  uint64_t letters = 0;
+  uint64_t upper = 0;  // letters in upper case
+  uint64_t numbers = 0;
+  uint64_t spaces = 0;  // white space
+  uint64_t blanks = 0;  // ' '
+  uint64_t newlines = 0;
+  uint64_t quotes = 0;  // '\''
+  uint64_t slashes = 0;
+  uint64_t wide = 0;  // bytes of characters that are not ASCII
+};
+
+// One signed comparison does it, once the range is moved to the smallest values.
+inline __m128i are_between(__m128i bytes, char first, char last) {
+  const __m128i moved = _mm_add_epi8(bytes, _mm_set1_epi8(static_cast<char>(-128 - first)));
+  return _mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(-128 + last - first + 1)));
+}
+
+inline AsciiSets sets_at(const char* at) {
+  AsciiSets sets;
+  for (int part = 0; part < kWindow / kVector; ++part) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + part * kVector));
+    const auto add = [&](uint64_t& set, __m128i found) {
+      set |= uint64_t{static_cast<uint16_t>(_mm_movemask_epi8(found))} << (part * kVector);
+    };
+    const auto are = [&](char c) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)); };
+    const __m128i blanks = are(' ');
+    add(sets.letters, are_between(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), 'a', 'z'));
+    add(sets.numbers, are_between(bytes, '0', '9'));
+    add(sets.spaces, _mm_or_si128(blanks, are_between(bytes, '\t', '\r')));
+    add(sets.blanks, blanks);
+    add(sets.newlines, _mm_or_si128(are('\n'), are('\r')));
+    add(sets.quotes, are('\''));
+    add(sets.wide, bytes);
+    add(sets.upper, are_between(bytes, 'A', 'Z'));
+    add(sets.slashes, are('/'));
+  }
+  return sets;
+}
+
+inline bool begins_with_ascii(const char* at) {
+  return _mm_movemask_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))) == 0;
+}
+
+// The bits below the lowest one of a set; all of an empty set.
+constexpr uint64_t below_lowest(uint64_t set) { return (set & -set) - 1; }
+constexpr uint64_t bit(int i) { return uint64_t{1} << i; }
+
+// Runs of `gaps`, white space without newlines, that begin behind a newline and do not end before
+// another, for then the newline takes them. Returns where they begin.
+uint64_t indents(uint64_t gaps, uint64_t newlines) {
+  uint64_t begins = gaps & (newlines << 1);
+  uint64_t before_newline = (gaps + begins) & ~gaps & newlines;
+  for (; before_newline != 0; before_newline &= before_newline - 1) {
+    const uint64_t before = ~gaps & below_lowest(before_newline);
+    begins &= ~(bit(0) << 1 << (63 - std::countl_zero(before)));
+  }
+  return begins;
+}
+#endif
+
 // Takes the spelling that `pattern` begins with off it, and returns its number; -1 for none.
 int take_spelling(std::string_view& pattern, std::initializer_list<std::string_view> spellings) {
   int number = 0;
@@ -245,6 +309,18 @@ size_t SplitScanner::scan_words(std::string_view text, size_t& from,
   const Text bounds{text.data() + text.size()};
   size_t count = 0;
   while (at < bounds.end && count < pieces.size()) {
+#if defined(__SSE2__)
+    if (bounds.end - at >= kWindow && begins_with_ascii(at)) {
+      const char* const window = at;
+      for (uint64_t ends = ends_in_window<kWords>(bounds, at); ends != 0; ends &= ends - 1) {
+        if (count == pieces.size()) break;
+        const char* const end = window + std::countr_zero(ends);
+        pieces[count++] = {at, static_cast<size_t>(end - at)};
+        at = end;
+      }
+      if (at != window) continue;
+    }
+#endif
     const char* const end = piece_end<kWords>(bounds, at);
     pieces[count++] = {at, static_cast<size_t>(end - at)};
     at = end;
@@ -305,6 +381,99 @@ inline const char* SplitScanner::piece_end(Text text, const char* at) const {
   }
   return spaces_end(text, at);
 }
+
+#if defined(__SSE2__)
+// Finds the ends of pieces in the 64 bytes from `at` on, where a piece begins: all ends up to the
+// last one that these bytes decide. Without any, the piece is too long or has other characters.
+//
+// A piece ends where the next one begins, so the sets are of places where pieces begin. Whether one
+// begins at a character depends on the characters before it, and on the next one; behind white
+// space also on what follows the run.
+template <SplitScanner::Words kWords>
+uint64_t SplitScanner::ends_in_window(Text text, const char* at) const {
+  const AsciiSets sets = sets_at(at);
+  const uint64_t ascii = below_lowest(sets.wide);
+  const uint64_t letters = sets.letters & ascii;
+  const uint64_t spaces = sets.spaces & ascii;
+  const uint64_t solid = ascii & ~spaces;
+  const uint64_t punctuation = solid & ~letters & ~sets.numbers;
+  const uint64_t behind_blank = sets.blanks << 1;
+  uint64_t undecided = 0;
+
+  // Newlines behind punctuation are of its piece: the sum carries each run of them to its end.
+  uint64_t white = spaces;
+  if (punctuation_takes_newlines_) {
+    const uint64_t newlines = sets.newlines & ascii;
+    const uint64_t carried = newlines + (newlines & (punctuation << 1));
+    white &= ~newlines | carried;
+    if (punctuation_takes_slashes_) undecided |= carried & ~newlines & sets.slashes;
+  }
+
+  // A run of white space, and its last character, which the next piece may begin with.
+  const uint64_t gaps = newlines_end_spaces_ ? white & ~sets.newlines : white;
+  const uint64_t last_gaps = gaps & (solid >> 1);
+  uint64_t starts = (white & ~(white << 1)) | last_gaps;
+  if (newlines_end_spaces_) starts |= indents(gaps, white & sets.newlines);
+
+  starts |= number_starts(sets.numbers & ascii, behind_blank);
+  const uint64_t marks = punctuation & ~(punctuation << 1) & ~behind_blank;
+  starts |= marks;
+  const uint64_t words = letters & ~(letters << 1);
+  if constexpr (kWords == Words::kSpacePrefix) {
+    starts |= words & ~behind_blank;
+  } else {
+    const uint64_t prefixes = (spaces & ~sets.newlines) | (marks & (letters >> 1));
+    starts |= words & ~(prefixes << 1);
+  }
+  if constexpr (kWords == Words::kCased)
+    starts |= letters & sets.upper & ((letters & ~sets.upper) << 1);
+
+  uint64_t quotes = marks & sets.quotes & (letters >> 1);
+  if (contractions_end_words_) {
+    undecided |= sets.quotes & ascii & ~(ascii >> 1);
+    quotes &= letters << 1;
+  }
+  if (contractions_ != Contractions::kNone && quotes != 0)
+    cut_contractions(text, at, quotes, letters, starts);
+
+  const uint64_t decided = starts & (solid | last_gaps) & below_lowest(undecided) & ~bit(0);
+  if (decided == 0) return 0;
+  return starts & (~uint64_t{0} >> std::countl_zero(decided)) & ~bit(0);
+}
+
+uint64_t SplitScanner::number_starts(uint64_t numbers, uint64_t behind_blank) const {
+  if (most_numbers_ == 1) return numbers;
+  uint64_t starts = numbers & ~(numbers << 1);
+  if (numbers_take_space_) starts &= ~behind_blank;
+  if (most_numbers_ == kAnyNumber) return starts;
+  // Those with three numbers before them: of each run the first one, then every third.
+  uint64_t fourth = numbers & (numbers << 1) & (numbers << 2) & (numbers << 3);
+  while (fourth != 0) {
+    const int next = std::countr_zero(fourth);
+    starts |= bit(next);
+    fourth &= ~(uint64_t{7} << next);
+  }
+  return starts;
+}
+
+// Changes the starts of pieces where a contraction begins at one of `quotes`, which stand before
+// letters: nothing begins in it, and a letter behind it begins a piece.
+void SplitScanner::cut_contractions(Text text, const char* at, uint64_t quotes, uint64_t letters,
+                                    uint64_t& starts) const {
+  const char* done = nullptr;  // the end of the last contraction; a word has one
+  for (; quotes != 0; quotes &= quotes - 1) {
+    const int index = std::countr_zero(quotes);
+    const char* const quote = at + index;
+    const char* const end = contraction_end(text, quote);
+    if (end == quote || (contractions_end_words_ && quote == done)) continue;
+    const auto size = end - quote;
+    const uint64_t inner = (bit(0) << size) - (contractions_end_words_ ? 1 : 2);
+    starts &= ~(inner << index);
+    starts |= letters & (bit(index) << size);
+    done = end;
+  }
+}
+#endif
 
 // Upper case, then lower case, of which one may be missing; letters without case and marks are
 // both. The first alternative wants lower case at the end: where none follows the run of upper

@@ -43,6 +43,11 @@ class SplitScanner {
   template <Words kWords>
   size_t scan_words(std::string_view text, size_t& from, std::span<std::string_view> pieces) const;
   template <Words kWords>
+  uint64_t ends_in_window(Text text, const char* at) const;
+  uint64_t number_starts(uint64_t numbers, uint64_t behind_blank) const;
+  void cut_contractions(Text text, const char* at, uint64_t quotes, uint64_t letters,
+                        uint64_t& starts) const;
+  template <Words kWords>
   const char* piece_end(Text text, const char* at) const;
   const char* cased_end(Text text, const char* at, const char* next, uint8_t flags) const;
   const char* contraction_end(Text text, const char* quote) const;

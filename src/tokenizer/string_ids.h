@@ -2,12 +2,17 @@
 // of memory, so that a hundred thousand of them are added in milliseconds.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/huge_pages.h"
 
 namespace lmtrain {
 
@@ -15,11 +20,15 @@ class StringIds {
  public:
   static constexpr int32_t kNone = -1;
 
+  // Makes room for `count` strings.
+  void reserve(size_t count) {
+    if (2 * (count + 1) > slots_.size()) grow(std::bit_ceil(2 * (count + 1)));
+  }
   // Returns whether the string is new; the id of one that is there stays. Requires an id that is
   // not negative, and less than 4 GiB in all.
   bool add(std::string_view text, int32_t id) {
-    if (2 * (size_ + 1) > slots_.size()) grow();
-    const uint64_t hash = hash64(text);
+    if (2 * (size_ + 1) > slots_.size()) grow(std::max(2 * slots_.size(), kFewest));
+    const uint64_t hash = hash_of(text);
     Slot& slot = slots_[slot_of(text, hash)];
     if (slot.id != kNone) return false;
     slot = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(bytes_.size()),
@@ -30,7 +39,7 @@ class StringIds {
   }
   // Returns the id of the string, or kNone.
   int32_t find(std::string_view text) const {
-    return slots_.empty() ? kNone : slots_[slot_of(text, hash64(text))].id;
+    return slots_.empty() ? kNone : slots_[slot_of(text, hash_of(text))].id;
   }
   bool contains(std::string_view text) const { return find(text) != kNone; }
   size_t size() const { return size_; }
@@ -42,6 +51,8 @@ class StringIds {
     uint32_t size = 0;
     int32_t id = kNone;
   };
+  static constexpr size_t kFewest = 16;  // slots
+  using Slots = std::vector<Slot, HugePageAllocator<Slot>>;
 
   // Returns where the string is, or the empty slot where it belongs. The upper half of the hash
   // alone chooses the slot, so that it is enough to grow the table.
@@ -57,8 +68,16 @@ class StringIds {
     return index;
   }
 
-  void grow() {
-    std::vector<Slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+  // Most strings have less than 16 bytes, for which two loads are enough.
+  static uint64_t hash_of(std::string_view text) {
+    if (text.size() > 2 * sizeof(uint64_t)) return hash64(text);
+    std::array<uint64_t, 2> words{};
+    if (!text.empty()) std::memcpy(words.data(), text.data(), text.size());
+    return hash_combine(words[0] ^ text.size() << 56, words[1]);
+  }
+
+  void grow(size_t size) {
+    Slots old(size);
     old.swap(slots_);
     const size_t mask = slots_.size() - 1;
     for (const Slot& slot : old) {
@@ -69,7 +88,7 @@ class StringIds {
     }
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  Slots slots_;  // a power of two, at most half full
   std::string bytes_;
   size_t size_ = 0;
 };

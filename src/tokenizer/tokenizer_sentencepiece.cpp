@@ -271,6 +271,7 @@ class SentencePieceTokenizer : public TokenizerModel {
       return;
     }
     if (bpe_) {
+      scratch.bpe.exchange(words_);
       bpe_->encode(text, scratch.bpe, scratch.ids, adds_prefix);
     } else if (const auto status = processor_.Encode(text, &scratch.ids); !status.ok()) {
       throw Error(ErrorKind::kData,
@@ -299,6 +300,7 @@ class SentencePieceTokenizer : public TokenizerModel {
   std::optional<AddedTokens> normalized_tokens_;
   int32_t guard_ = -1;  // a piece that is decoded as it is spelled; -1: there is none
   size_t guard_size_ = 0;
+  mutable SharedWords words_;
   mutable ScratchPool<Scratch> scratches_;
 };
 

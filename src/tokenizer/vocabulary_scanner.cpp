@@ -21,7 +21,10 @@ class VocabularyScanner {
           take("{}", [&] { read_vocabulary(); });
         } else if (part == "merges") {
           take("[]", [&] {
-            merges_ = at_;
+            if (has_merges_) throw Unusual();
+            has_merges_ = true;
+            if (result_.ids.size() > 0) return read_merges();
+            merges_ = at_;  // they are in ids, so that the vocabulary must be known
             skip_value();
           });
         } else {
@@ -29,10 +32,12 @@ class VocabularyScanner {
         }
       });
     });
-    if (merges_ == 0) throw Unusual();
+    if (!has_merges_) throw Unusual();
     result_.rest += bytes_.substr(taken_);
-    at_ = merges_;  // they are in ids, so that the vocabulary must be known
-    read_merges();
+    if (merges_ != 0) {
+      at_ = merges_;
+      read_merges();
+    }
     return std::move(result_);
   }
 
@@ -61,6 +66,8 @@ class VocabularyScanner {
 
   void read_vocabulary() {
     if (result_.ids.size() > 0) throw Unusual();
+    constexpr size_t kBytesOfToken = 64;  // with its merge
+    result_.ids.reserve(bytes_.size() / kBytesOfToken);
     expect('{');
     do {
       const std::string_view token = read_string(left_);
@@ -98,7 +105,7 @@ class VocabularyScanner {
         right = text.substr(space + 1);
       }
       joined_.assign(left).append(right);
-      result_.merges.push_back({id_of(left), id_of(right), id_of(joined_)});
+      result_.merges.push_back({id_of(left), id_of(right), id_of_joined()});
     } while (accept(','));
     expect(']');
   }
@@ -106,6 +113,15 @@ class VocabularyScanner {
   int32_t id_of(std::string_view token) const {
     const int32_t id = result_.ids.find(token);
     if (id == StringIds::kNone) throw Unusual();
+    return id;
+  }
+
+  // Most merges stand in the order of the tokens that they make.
+  int32_t id_of_joined() {
+    const bool is_next = next_joined_ < result_.pieces.size() && !joined_.empty() &&
+                         result_.pieces[next_joined_] == joined_;
+    const int32_t id = is_next ? static_cast<int32_t>(next_joined_) : id_of(joined_);
+    next_joined_ = static_cast<size_t>(id) + 1;
     return id;
   }
 
@@ -235,8 +251,10 @@ class VocabularyScanner {
 
   std::string_view bytes_;
   size_t at_ = 0;
-  size_t taken_ = 0;   // what lies before is in the rest
-  size_t merges_ = 0;  // where they begin
+  size_t taken_ = 0;  // what lies before is in the rest
+  bool has_merges_ = false;
+  size_t merges_ = 0;  // where they begin, if they are still to be read
+  size_t next_joined_ = 0;
   ScannedVocabulary result_;
   std::string key_;
   std::string left_;

@@ -1,7 +1,7 @@
 // Keeps words already encoded, with their ids, in tables that grow up to a fixed size; then a new
 // word takes the place of an old one. Words of up to 15 bytes with up to 4 ids, which most are,
 // share a cache line two by two, and the one used last stays. Each other word has a line of its
-// own. One thread at a time may use it.
+// own. One thread at a time may use it; caches of several threads may share what they learn.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/huge_pages.h"
+#include "tokenizer/shared_words.h"
+
 namespace lmtrain {
 
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = 30;  // bytes
-  static constexpr size_t kMostIds = 8;
+  static constexpr size_t kLongestWord = EncodedWord::kLongest;
+  static constexpr size_t kMostIds = EncodedWord::kMostIds;
 
   // The key of a word, of use with this word alone.
   struct Key {
@@ -27,8 +30,9 @@ class WordCache {
     uint64_t hash = 0;
   };
   // Returns the key of a word of 1 to kLongestWord bytes, which lies in memory that can be read up
-  // to `end`, and begins to fetch the memory that find() needs.
-  Key key(std::string_view word, const char* end) const {
+  // to `end`, and begins to fetch the memory that find() needs. (A call would return the key in
+  // parts, and whoever reads it as a whole would wait for them.)
+  __attribute__((always_inline)) Key key(std::string_view word, const char* end) const {
     Key key;
     if (word.size() > kShortWord) {
       key.hash = long_hash(word);
@@ -64,7 +68,7 @@ class WordCache {
       if (num_long_ == 0) return 0;
     }
     const uint64_t hash = word.size() <= kShortWord ? long_hash(word) : key.hash;
-    const Long& entry = long_[hash & (long_.size() - 1)];
+    const EncodedWord& entry = long_[hash & (long_.size() - 1)];
     if (entry.size != word.size() || std::memcmp(entry.text.data(), word.data(), word.size()) != 0)
       return 0;
     std::memcpy(out, entry.ids.data(), sizeof entry.ids);
@@ -74,11 +78,22 @@ class WordCache {
   // Stores the ids of a word; does nothing for a word with more ids than kMostIds or without any.
   void insert(std::string_view word, const Key& key, std::span<const int32_t> ids) {
     if (ids.size() > kMostIds || ids.empty()) return;
-    if (word.size() <= kShortWord && ids.size() <= kShortIds) {
-      insert_short({key.low, key.high | uint64_t{ids.size()} << 60, {}}, key.hash, ids);
-    } else {
-      insert_long(word, word.size() <= kShortWord ? long_hash(word) : key.hash, ids);
+    store(word, key, ids);
+    if (is_shared_) learned_.push_back(encoded(word, ids));
+  }
+
+  // Stores the words that other users of `words` have learned, and publishes the own ones. It is
+  // called often, with the same object.
+  void exchange(SharedWords& words) {
+    if (!is_user_) words.join();
+    is_user_ = true;
+    is_shared_ = words.has_several_users();
+    if (!is_shared_) return;
+    for (const SharedWords::ChunkPointer& chunk : words.news(this, heard_)) {
+      for (const EncodedWord& word : *chunk) learn(word);
     }
+    constexpr size_t kEnough = 64;
+    if (learned_.size() >= kEnough) words.publish(this, std::exchange(learned_, {}));
   }
 
  private:
@@ -87,6 +102,8 @@ class WordCache {
   static constexpr size_t kMostPairs = size_t{1} << 17;  // 8 MiB
   static constexpr size_t kMostLong = size_t{1} << 16;   // 4 MiB
 
+  template <class Entry>
+  using Table = std::vector<Entry, HugePageAllocator<Entry>>;
   struct Short {
     uint64_t low = 0;
     uint64_t high = 0;  // the number of ids in bits 60 to 63; 0: no word
@@ -95,14 +112,6 @@ class WordCache {
   };
   struct alignas(64) ShortPair : std::array<Short, 2> {};
   static_assert(sizeof(ShortPair) == 64);
-  struct alignas(64) Long {
-    uint8_t size = 0;  // 0: no word
-    uint8_t num_ids = 0;
-    std::array<char, kLongestWord> text;
-    std::array<int32_t, kMostIds> ids;
-  };
-  static_assert(sizeof(Long) == 64);
-
   static constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   static constexpr uint64_t kOtherMultiplier = 0xD1B54A32D192ED03ULL;
   static constexpr std::array<uint64_t, 9> kMasks = {0,
@@ -132,6 +141,29 @@ class WordCache {
     return mix(half ^ load(bytes.data() + 16), load(bytes.data() + 24) ^ kOtherMultiplier);
   }
 
+  static EncodedWord encoded(std::string_view word, std::span<const int32_t> ids) {
+    EncodedWord entry{};
+    entry.size = static_cast<uint8_t>(word.size());
+    entry.num_ids = static_cast<uint8_t>(ids.size());
+    std::memcpy(entry.text.data(), word.data(), word.size());
+    std::copy(ids.begin(), ids.end(), entry.ids.begin());
+    return entry;
+  }
+  void learn(const EncodedWord& entry) {
+    const std::string_view word(entry.text.data(), entry.size);
+    const Key word_key = key(word, entry.text.data() + entry.text.size());
+    std::array<int32_t, kMostIds> known;
+    if (find(word, word_key, known.data()) == 0)
+      store(word, word_key, std::span(entry.ids).first(entry.num_ids));
+  }
+
+  void store(std::string_view word, const Key& key, std::span<const int32_t> ids) {
+    if (word.size() <= kShortWord && ids.size() <= kShortIds) {
+      insert_short({key.low, key.high | uint64_t{ids.size()} << 60, {}}, key.hash, ids);
+    } else {
+      insert_long(word, word.size() <= kShortWord ? long_hash(word) : key.hash, ids);
+    }
+  }
   void insert_short(Short entry, uint64_t hash, std::span<const int32_t> ids) {
     std::copy(ids.begin(), ids.end(), entry.ids.begin());
     if (num_short_ >= short_.size() && short_.size() < kMostPairs) grow_short();
@@ -144,7 +176,7 @@ class WordCache {
     pair[0] = entry;
   }
   void grow_short() {
-    std::vector<ShortPair> old(2 * short_.size());
+    Table<ShortPair> old(2 * short_.size());
     old.swap(short_);
     num_short_ = 0;
     for (const ShortPair& pair : old) {
@@ -159,28 +191,29 @@ class WordCache {
 
   void insert_long(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
     if (2 * num_long_ >= long_.size() && long_.size() < kMostLong) grow_long();
-    Long& entry = long_[hash & (long_.size() - 1)];
+    EncodedWord& entry = long_[hash & (long_.size() - 1)];
     if (entry.size == 0) ++num_long_;
-    entry.size = static_cast<uint8_t>(word.size());
-    entry.num_ids = static_cast<uint8_t>(ids.size());
-    std::memcpy(entry.text.data(), word.data(), word.size());
-    std::copy(ids.begin(), ids.end(), entry.ids.begin());
+    entry = encoded(word, ids);
   }
   void grow_long() {
-    std::vector<Long> old(2 * long_.size());
+    Table<EncodedWord> old(2 * long_.size());
     old.swap(long_);
     num_long_ = 0;
-    for (const Long& entry : old) {
+    for (const EncodedWord& entry : old) {
       if (entry.size == 0) continue;
       const std::string_view word(entry.text.data(), entry.size);
       insert_long(word, long_hash(word), std::span(entry.ids).first(entry.num_ids));
     }
   }
 
-  std::vector<ShortPair> short_ = std::vector<ShortPair>(size_t{1} << 7);
+  Table<ShortPair> short_ = Table<ShortPair>(size_t{1} << 7);
   size_t num_short_ = 0;  // words
-  std::vector<Long> long_ = std::vector<Long>(size_t{1} << 6);
+  Table<EncodedWord> long_ = Table<EncodedWord>(size_t{1} << 6);
   size_t num_long_ = 0;
+  bool is_user_ = false;    // of a SharedWords
+  bool is_shared_ = false;  // with others
+  size_t heard_ = 0;
+  SharedWords::Chunk learned_;  // and not published yet
 };
 
 }  // namespace lmtrain

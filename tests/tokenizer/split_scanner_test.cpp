@@ -100,9 +100,11 @@ TEST(SplitScanner, AgreesOnAllPairsAndTriplesOfKinds) {
   const std::vector<std::string> all = kinds();
   for (const std::string_view pattern : kKnownPatterns) {
     Pair pair(pattern);
+    const std::string behind(100, 'x');
     for (const std::string& first : all) {
       for (const std::string& second : all) {
         ASSERT_TRUE(pair.agree_on(first + second));
+        ASSERT_TRUE(pair.agree_on(first + second + behind));
         for (const std::string& third : all) ASSERT_TRUE(pair.agree_on(first + second + third));
       }
     }
@@ -126,6 +128,30 @@ TEST(SplitScanner, AgreesOnRandomText) {
   }
 }
 
+// The scanner looks at 64 bytes of ASCII at once, wherever they begin and a piece ends.
+TEST(SplitScanner, AgreesOnLongTextOfAscii) {
+  const std::vector<std::string> units = {
+      "a",    "s",    "A",    "S",  "ll",   "1",     "1234", " ",  "  ",  "   ", "\t",  "\n",
+      "\n\n", "\r\n", "!",    "/",  "--",   "'",     "'s",   "'S", "'re", "'LL", ".\n", "/\n/",
+      ");",   "word", "Word", " x", "\n  ", "\n \n", " \n ", "'t", "\v",  "\x7F"};
+  for (const std::string_view pattern : kKnownPatterns) {
+    Pair pair(pattern);
+    Random random(11);
+    for (int i = 0; i < 2000; ++i) {
+      // A few units alone, so that each follows each often, in runs of any length.
+      std::array<std::string, 5> some;
+      for (std::string& unit : some) unit = units[random() % units.size()];
+      std::string text;
+      while (text.size() < 150) {
+        const std::string& unit = some[random() % some.size()];
+        for (size_t count = random() % 4; count < 4; ++count) text += unit;
+        if (random() % 64 == 0) text += random() % 2 == 0 ? "\u00E9" : "\u3000";
+      }
+      ASSERT_TRUE(pair.agree_on(text));
+    }
+  }
+}
+
 // Vectors have 16 bytes.
 TEST(SplitScanner, AgreesOnRunsOfAnyLength) {
   for (const std::string_view pattern : kKnownPatterns) {
@@ -137,6 +163,8 @@ TEST(SplitScanner, AgreesOnRunsOfAnyLength) {
         for (const char* end :
              {"", "a", "A", "\u00E9", " ", "\n", "\n ", "'s", "'S", "1", "!", "/"}) {
           ASSERT_TRUE(pair.agree_on(run + end));
+          ASSERT_TRUE(
+              pair.agree_on(run + end + "'s a word and more words than one window holds, so"));
           ASSERT_TRUE(pair.agree_on(end + run));
         }
       }
@@ -155,12 +183,17 @@ TEST(SplitScanner, AgreesOnContractions) {
   }
   for (const std::string_view pattern : kKnownPatterns) {
     Pair pair(pattern);
-    for (const std::string& text : all) EXPECT_TRUE(pair.agree_on(text));
+    for (const std::string& text : all) {
+      EXPECT_TRUE(pair.agree_on(text));
+      EXPECT_TRUE(
+          pair.agree_on(text + " and words that fill the window in which it looks for them"));
+    }
   }
 }
 
 TEST(SplitScanner, GivesAsManyPiecesAsThereIsRoomFor) {
-  const std::string text = "one two, 345 six\n\n  seven's\u00E9";
+  const std::string text =
+      "one two, 345 six\n\n  seven's\u00E9 and eight nine ten eleven twelve thirteen 14 15 16";
   for (const std::string_view pattern : kKnownPatterns) {
     const SplitScanner scanner = SplitScanner::of(pattern).value();
     const auto all = pieces_by_scanner(scanner, text);

@@ -1,5 +1,5 @@
-// A text that a scanner and an expression of the same pattern cut alike. The first byte chooses the
-// pattern.
+// A text that a scanner and an expression of the same pattern cut alike, alone and before others
+// that fill the 64 bytes that the scanner looks at together. The first byte chooses the pattern.
 #include "tokenizer/split_scanner.h"
 
 #include "base/utf8.h"
@@ -18,8 +18,12 @@ LMTRAIN_FUZZ_TARGET(split_scanner) {
   if (!regex) regex.emplace(kKnownPatterns[index], "pattern");
   SplitRegex::Matcher matcher;
   const SplitScanner scanner = SplitScanner::of(kKnownPatterns[index]).value();
-  require(pieces_by_scanner(scanner, text) == pieces_by_regex(*regex, matcher, text),
-          "the scanner cuts otherwise than the expression");
+  for (const std::string_view behind :
+       {"", "s are 12345 words,\n\tand\n\n  more; it's as LONG as one window...\n  and Longer"}) {
+    const std::string whole = std::string(text).append(behind);
+    require(pieces_by_scanner(scanner, whole) == pieces_by_regex(*regex, matcher, whole),
+            "the scanner cuts otherwise than the expression");
+  }
 }
 
 }  // namespace lmtrain::fuzzing
