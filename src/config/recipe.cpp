@@ -16,8 +16,11 @@ namespace {
 constexpr double kPasses = 4;  // as good as new text up to here (Muennighoff et al. 2023)
 constexpr double kMostTokens = 20e6;
 
-// A batch has so many times the root of the run's tokens.
-constexpr double kOfRoot = 3.2;
+// A run of T tokens has batches of kBatchFactor * T^kBatchPower, and of at least so many tokens for
+// each of the width, since the update costs more time than smaller batches are worth.
+constexpr double kBatchFactor = 0.3;
+constexpr double kBatchPower = 0.6;
+constexpr double kTokensOfWidth = 8;
 // The longest rows of a run.
 constexpr int64_t kShortest = 128;
 constexpr int64_t kLongest = 1024;
@@ -52,11 +55,11 @@ class Chooser {
 double run_tokens(const Config& config, const RunFacts& facts) {
   const TrainConfig& train = config.train;
   if (train.steps) {
-    // The batch that steps ask for, by the law of batch_tokens().
+    // T = steps * batch, and the batch is that of T tokens.
     const auto steps = static_cast<double>(*train.steps);
     const bool is_given = config.origins.given("batch.tokens") || !takes_recipe(config);
-    return steps *
-           (is_given ? static_cast<double>(config.batch.tokens) : kOfRoot * kOfRoot * steps);
+    return is_given ? steps * static_cast<double>(config.batch.tokens)
+                    : std::pow(kBatchFactor * steps, 1 / (1 - kBatchPower));
   }
   if (train.epochs && facts.text_tokens) return *train.epochs * *facts.text_tokens;
   return static_cast<double>(train.tokens.value_or(static_cast<int64_t>(kMostTokens)));
@@ -113,7 +116,10 @@ void choose_shape(Config& config, const RunFacts& facts, double tokens, double p
   if (config.origins.given("model.head_dim")) model.head_dim = given.head_dim;
 }
 
-double wanted_batch(double tokens) { return std::max(1.0, kOfRoot * std::sqrt(tokens)); }
+double wanted_batch(const Config& config, double tokens) {
+  return std::max(kTokensOfWidth * static_cast<double>(config.model.hidden_size),
+                  kBatchFactor * std::pow(tokens, kBatchPower));
+}
 
 // A batch is to have eight of the longest rows at least: with fewer, its positions are too much
 // alike. Rows of a little text gain nothing by their length.
@@ -123,7 +129,7 @@ void choose_max_length(Config& config, double tokens, Chooser& chooser) {
   if (!sequence.schedule.lengths.empty()) return;
   const double batch = config.origins.given("batch.tokens")
                            ? static_cast<double>(config.batch.tokens)
-                           : wanted_batch(tokens);
+                           : wanted_batch(config, tokens);
   const auto most = std::bit_floor(static_cast<uint64_t>(std::max(1.0, batch / kRows)));
   int64_t length = std::clamp<int64_t>(static_cast<int64_t>(most), kShortest, kLongest);
   if (config.origins.given("sequence.min_length")) length = std::max(length, sequence.min_length);
@@ -131,11 +137,10 @@ void choose_max_length(Config& config, double tokens, Chooser& chooser) {
                  str("a batch has at least ", kRows, " rows of it"));
 }
 
-// The batch grows with the root of the run's tokens: 1,024 at 320K tokens and 4,096 at 1.8M were
-// measured; the law gives 0.25M at 10B, half of what models of 124M are trained with (Brown et al.
-// 2020).
+// The batch grows with the run's tokens: 1,024 at 1M and 2,048 at 4.4M were measured, and the law
+// gives 0.5M at 30B (Brown et al. 2020).
 int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
-  const auto wanted = std::bit_floor(static_cast<uint64_t>(wanted_batch(tokens)));
+  const auto wanted = std::bit_floor(static_cast<uint64_t>(wanted_batch(config, tokens)));
   int64_t unit = config.sequence.max_length * std::max<int64_t>(1, facts.num_processes);
   if (config.batch.micro_tokens && config.origins.given("batch.micro_tokens"))
     unit = std::max(unit, *config.batch.micro_tokens);
@@ -288,7 +293,7 @@ void choose_settings(Config& config, const RunFacts& facts) {
 
   choose_max_length(config, tokens, chooser);
   chooser.choose("batch.tokens", config.batch.tokens, batch_tokens(config, facts, tokens),
-                 str("by the root of ", format_count(tokens), " tokens"));
+                 str("by the ", format_count(tokens), " tokens of the run"));
   const Batching batching = config.sequence.batching;
   if (batching == Batching::kBucket || batching == Batching::kPad)
     chooser.choose("sequence.schedule.cycles", config.sequence.schedule.cycles, 1,
