@@ -453,6 +453,7 @@ std::string text_of(double number) {
 
 std::string text_of(const std::vector<double>& numbers) {
   std::vector<std::string> texts;
+  texts.reserve(numbers.size());
   for (const double number : numbers) texts.push_back(text_of(number));
   return texts.empty() ? "none" : "[" + join(texts, ", ") + "]";
 }
