@@ -13,7 +13,7 @@ namespace lmtrain {
 
 template <class T>
 struct HugePageAllocator {
-  using value_type = T;
+  using value_type = T;  // NOLINT(readability-identifier-naming): the standard asks for it
   HugePageAllocator() = default;
   template <class Other>
   explicit HugePageAllocator(const HugePageAllocator<Other>&) {}

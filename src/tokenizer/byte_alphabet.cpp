@@ -26,7 +26,8 @@ constexpr std::array<unsigned char, kNumOthers> kOthers = other_bytes();
 // By character of the alphabet: its byte, or -1.
 constexpr std::array<int16_t, 0x100 + kNumOthers> kBytes = [] {
   std::array<int16_t, 0x100 + kNumOthers> bytes{};
-  for (unsigned i = 0; i < 0x100; ++i) bytes[i] = static_cast<int16_t>(is_itself(i) ? i : -1);
+  for (unsigned i = 0; i < 0x100; ++i)
+    bytes[i] = is_itself(i) ? static_cast<int16_t>(i) : int16_t{-1};
   for (unsigned i = 0; i < kNumOthers; ++i) bytes[0x100 + i] = kOthers[i];
   return bytes;
 }();
