@@ -121,20 +121,26 @@ double wanted_batch(const Config& config, double tokens) {
                   kBatchFactor * std::pow(tokens, kBatchPower));
 }
 
-// A batch is to have eight of the longest rows at least: with fewer, its positions are too much
-// alike. Rows of a little text gain nothing by their length.
-void choose_max_length(Config& config, double tokens, Chooser& chooser) {
-  constexpr double kRows = 8;
+// The longest rows grow with the root of the text that a run sees: 128 was best for 0.1M tokens of
+// it, 256 for 1M, and 512 for 4.2M. A batch is to have four of them at least: with fewer, its
+// positions are too much alike.
+void choose_max_length(Config& config, const RunFacts& facts, double tokens, Chooser& chooser) {
+  constexpr double kOfRoot = 0.28;
+  constexpr double kRows = 4;
   SequenceConfig& sequence = config.sequence;
   if (!sequence.schedule.lengths.empty()) return;
   const double batch = config.origins.given("batch.tokens")
                            ? static_cast<double>(config.batch.tokens)
                            : wanted_batch(config, tokens);
-  const auto most = std::bit_floor(static_cast<uint64_t>(std::max(1.0, batch / kRows)));
+  const double seen = std::min(tokens, facts.text_tokens.value_or(tokens));
+  const double longest = std::min(batch / kRows, kOfRoot * std::sqrt(seen));
+  const auto most = std::bit_floor(static_cast<uint64_t>(std::max(1.0, longest)));
   int64_t length = std::clamp<int64_t>(static_cast<int64_t>(most), kShortest, kLongest);
   if (config.origins.given("sequence.min_length")) length = std::max(length, sequence.min_length);
-  chooser.choose("sequence.max_length", sequence.max_length, length,
-                 str("a batch has at least ", kRows, " rows of it"));
+  chooser.choose(
+      "sequence.max_length", sequence.max_length, length,
+      str("by the ", format_count(seen), " tokens of text that the run sees; a batch has at least ",
+          kRows, " rows of it"));
 }
 
 // The batch grows with the run's tokens: 1,024 at 1M and 2,048 at 4.4M were measured, and the law
@@ -291,7 +297,7 @@ void choose_settings(Config& config, const RunFacts& facts) {
   if (!facts.keeps_size) choose_shape(config, facts, tokens, passes);
   if (!recipe) return;
 
-  choose_max_length(config, tokens, chooser);
+  choose_max_length(config, facts, tokens, chooser);
   chooser.choose("batch.tokens", config.batch.tokens, batch_tokens(config, facts, tokens),
                  str("by the ", format_count(tokens), " tokens of the run"));
   const Batching batching = config.sequence.batching;

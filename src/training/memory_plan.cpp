@@ -168,7 +168,7 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   if (precision.dtype != at::kFloat)
     plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
   plan.gradient = plan.weights;
-  // Sums of parts that wait for their neighbours (training/step_parts.h), of one process alone.
+  // Sums of parts that wait for their neighbours (training/step.h), of one process alone.
   if (config.parallel.sum == ParallelSum::kExact)
     plan.gradient *= std::bit_width(static_cast<uint64_t>(config.parallel.parts));
   int64_t written = plan.weights;  // of the masters, into a checkpoint

@@ -125,6 +125,20 @@ TEST(Recipe, BatchesFillRowsOfEveryProcess) {
   }
 }
 
+TEST(Recipe, RowsGrowWithTheTextThatARunSees) {
+  const auto length = [](const char* tokens, double text) {
+    return chosen(str(R"("train": {"tokens": ")", tokens, R"("})"), {.text_tokens = text})
+        .sequence.max_length;
+  };
+  EXPECT_EQ(length("1.3M", 109e3), 128);
+  EXPECT_EQ(length("1M", 1e7), 256);
+  EXPECT_EQ(length("4.2M", 1e7), 512);
+  EXPECT_EQ(length("100M", 1e9), 1024);
+  EXPECT_EQ(length("100M", 2e6), 256) << "passes show no new text";
+  const Config small = chosen(R"("batch": {"tokens": 512}, "train": {"tokens": "100M"})");
+  EXPECT_EQ(small.sequence.max_length, 128);
+}
+
 // What was measured, what larger models are trained with, and no less than the update is worth.
 TEST(Recipe, TheBatchGrowsWithTheTokens) {
   const auto batch = [](const char* tokens, const char* size) {
