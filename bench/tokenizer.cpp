@@ -2,7 +2,8 @@
 //   bench_tokenizer train TYPE PIECES FILE PATH...       a tokenizer trained on the text; seconds
 //   bench_tokenizer texts FILE PATH...                   the documents as a JSON list
 //   bench_tokenizer speed MODEL PATH...                  seconds of sentencepiece and of ours
-//   bench_tokenizer ids MODEL TEXTS IDS [DECODED]        the ids of TEXTS; processor seconds to open
+//   bench_tokenizer ids MODEL TEXTS IDS [DECODED]        the ids of TEXTS; processor seconds to
+//   open
 //                                                        the model, to encode, and once more
 //   bench_tokenizer pieces PATH...                       for each known rule, documents that our
 //                                                        scanner cuts otherwise than PCRE2; MB/s

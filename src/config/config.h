@@ -231,7 +231,7 @@ void add_settings(Table& t, SequenceConfig& c) {
   t.section("sequence", "How documents become rows. Lengths count targets.");
   t.add("sequence.max_length", &c.max_length, "Longest row; a power of two for bucket and pad.")
       .range(1, kMaxLength)
-      .null_is("the recipe's: by the text that the run sees, 128 to 1024; with optimizer.lr given: 1024",
+      .null_is("the recipe's: by the text it sees, 128 to 1024; with optimizer.lr given: 1024",
                "auto")
       .default_is("auto: by the tokens of the run; 1024 where optimizer.lr or init_from is given");
   t.add("sequence.min_length", &c.min_length,
