@@ -98,7 +98,9 @@ void check_sequence(const SequenceConfig& c, Rules& rules) {
 void check_batch(const Config& config, Rules& rules) {
   const int64_t tokens = config.batch.tokens;
   const int64_t length = config.sequence.max_length;
-  rules.require(tokens % length == 0, {"batch.tokens", "sequence.max_length"},
+  const bool fits = tokens % length == 0 ||
+                    (takes_max_length(config) && tokens % shortest_max_length(config) == 0);
+  rules.require(fits, {"batch.tokens", "sequence.max_length"},
                 str("batch.tokens ", tokens, " is not a multiple of sequence.max_length ", length,
                     "; nearest: ", (tokens / length + 1) * length));
   if (!config.batch.micro_tokens) return;

@@ -127,16 +127,18 @@ double wanted_batch(const Config& config, double tokens) {
 void choose_max_length(Config& config, const RunFacts& facts, double tokens, Chooser& chooser) {
   constexpr double kOfRoot = 0.28;
   constexpr double kRows = 4;
+  if (!takes_max_length(config)) return;
   SequenceConfig& sequence = config.sequence;
-  if (!sequence.schedule.lengths.empty()) return;
   const double batch = config.origins.given("batch.tokens")
                            ? static_cast<double>(config.batch.tokens)
                            : wanted_batch(config, tokens);
   const double seen = std::min(tokens, facts.text_tokens.value_or(tokens));
   const double longest = std::min(batch / kRows, kOfRoot * std::sqrt(seen));
   const auto most = std::bit_floor(static_cast<uint64_t>(std::max(1.0, longest)));
-  int64_t length = std::clamp<int64_t>(static_cast<int64_t>(most), kShortest, kLongest);
-  if (config.origins.given("sequence.min_length")) length = std::max(length, sequence.min_length);
+  const int64_t shortest = shortest_max_length(config);
+  int64_t length = std::max(shortest, std::min(static_cast<int64_t>(most), kLongest));
+  if (config.origins.given("batch.tokens"))
+    while (length > shortest && config.batch.tokens % length != 0) length /= 2;
   chooser.choose(
       "sequence.max_length", sequence.max_length, length,
       str("by the ", format_count(seen), " tokens of text that the run sees; a batch has at least ",
@@ -273,6 +275,16 @@ bool takes_model_size(const Config& config) {
   if (!config.origins.is_written) return false;
   if (config.model.size) return config.model.size == "auto";
   return takes_recipe(config) && !gives_shape(config);
+}
+
+bool takes_max_length(const Config& config) {
+  return takes_recipe(config) && !config.origins.given("sequence.max_length") &&
+         config.sequence.schedule.lengths.empty();
+}
+
+int64_t shortest_max_length(const Config& config) {
+  const bool is_given = config.origins.given("sequence.min_length");
+  return is_given ? std::max(kShortest, config.sequence.min_length) : kShortest;
 }
 
 // Three is the best of three sizes at 1.9M tokens (docs/recipe.md), 20 that of Hoffmann et al. 2022

@@ -30,6 +30,10 @@ bool takes_run_length(const Config& config);
 // Returns whether the shape of the model is left to lmtrain: model.size is "auto", or
 // takes_recipe() and neither model.size nor any part of the shape is given.
 bool takes_model_size(const Config& config);
+// Returns whether the longest rows are left to lmtrain. A batch that is given must then be whole
+// rows of shortest_max_length().
+bool takes_max_length(const Config& config);
+int64_t shortest_max_length(const Config& config);
 
 // Gives the settings that `config` leaves open their values, and notes the reason of each in
 // config.origins.chosen. The shape of the model becomes the one that model.size stands for. With

@@ -135,8 +135,15 @@ TEST(Recipe, RowsGrowWithTheTextThatARunSees) {
   EXPECT_EQ(length("4.2M", 1e7), 512);
   EXPECT_EQ(length("100M", 1e9), 1024);
   EXPECT_EQ(length("100M", 2e6), 256) << "passes show no new text";
-  const Config small = chosen(R"("batch": {"tokens": 512}, "train": {"tokens": "100M"})");
-  EXPECT_EQ(small.sequence.max_length, 128);
+  // A batch that is given is whole rows.
+  const auto beside = [](int64_t batch) {
+    return chosen(str(R"("batch": {"tokens": )", batch, R"(}, "train": {"tokens": "100M"})"))
+        .sequence.max_length;
+  };
+  EXPECT_EQ(beside(512), 128);
+  EXPECT_EQ(beside(3072), 512);
+  EXPECT_EQ(beside(4096 + 128), 128);
+  EXPECT_EQ(beside(65536), 1024);
 }
 
 // What was measured, what larger models are trained with, and no less than the update is worth.
