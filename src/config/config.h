@@ -376,12 +376,12 @@ struct ModelConfig {
 // LlamaConfig, Qwen3Config, Qwen2Config and MistralConfig that are known but change nothing here.
 template <class Table>
 void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
-  using Kind = SettingKind;
   const auto add = [&](const char* key, auto slot, const char* meaning) -> auto& {
     return t.add(prefix + key, slot, meaning);
   };
-  const auto accept = [&](const char* key, std::vector<std::string> values, const char* meaning) {
-    t.add(prefix + key, {}, meaning).as(Kind::kAccepted).choices = std::move(values);
+  const auto accept = [&](const char* key, const std::vector<std::string>& values,
+                          const char* meaning) {
+    t.add(prefix + key, {}, meaning).as(SettingKind::kAccepted).choices = values;
   };
   add("model_type", &c.model_type,
       "The architecture of transformers: llama; qwen3, a Llama with a norm of each query and key "
@@ -454,7 +454,7 @@ void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
 
   t.add(prefix + "rope_parameters", {},
         "transformers 5's form of rope_theta and rope_scaling, read into them.")
-      .as(Kind::kRopeParameters);
+      .as(SettingKind::kRopeParameters);
   accept("max_position_embeddings", {},
          "No effect here; checkpoints have sequence.max_length in its place.");
   accept("architectures",
@@ -469,7 +469,7 @@ void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
   accept("use_sliding_window", {"false"}, "Attention sees the whole row.");
   accept("max_window_layers", {}, "use_sliding_window says whether there is one.");
   t.add(prefix + "layer_types", {}, "Attention sees the whole row.")
-      .as(Kind::kAccepted)
+      .as(SettingKind::kAccepted)
       .lists({"null", "\"full_attention\""});
   accept("pretraining_tp", {"1"}, "A matrix is multiplied whole.");
   accept("rope_interleaved", {"false"}, "Rotary pairs are halves of a head.");
@@ -637,7 +637,6 @@ struct OptimizerConfig {
 
 template <class Table>
 void add_settings(Table& t, OptimizerConfig& c) {
-  using Type = OptimizerType;
   using enum TrainingDuration::Unit;
   t.section("optimizer", "The update rule.");
   t.add("optimizer.type", &c.type,
@@ -680,47 +679,47 @@ void add_settings(Table& t, OptimizerConfig& c) {
       .used_if("optimizer.type", optimizers_with(&OptimizerDefaults::has_momentum));
   t.add("optimizer.ns_steps", &c.ns_steps, "Newton-Schulz iterations.")
       .range(1, 100)
-      .used_if("optimizer.type", {Type::kMuon});
+      .used_if("optimizer.type", {OptimizerType::kMuon});
   t.add("optimizer.ns_coefficients", &c.ns_coefficients,
         "Coefficients of the Newton-Schulz iterations. quintic: the same in each; polar_express: "
         "its own for each, so that fewer iterations may do.")
-      .used_if("optimizer.type", {Type::kMuon})
+      .used_if("optimizer.type", {OptimizerType::kMuon})
       .from("Jordan 2024; Amsel et al. 2025, The Polar Express");
   t.add("optimizer.adjust_lr", &c.adjust_lr,
         "Scale of a matrix' update. match_rms_adamw: as large as adamw's; original: by the ratio "
         "of its sides.")
-      .used_if("optimizer.type", {Type::kMuon})
+      .used_if("optimizer.type", {OptimizerType::kMuon})
       .from("Liu et al. 2025, Muon is Scalable");
   t.add("optimizer.normuon", &c.normuon,
         "Rows of a matrix' update, one for each output neuron, divided by the root of their second "
         "moment.")
-      .used_if("optimizer.type", {Type::kMuon})
+      .used_if("optimizer.type", {OptimizerType::kMuon})
       .from("Li et al. 2025, NorMuon");
   t.add("optimizer.normuon_beta2", &c.normuon_beta2, "Decay of NorMuon's second moment.")
       .below(0, 1)
       .used_if("optimizer.normuon", {"true"});
   t.add("optimizer.alpha", &c.alpha, "Weight of the slow momentum.")
       .at_least(0)
-      .used_if("optimizer.type", {Type::kAdEMAMix});
+      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
   t.add("optimizer.alpha_warmup", &c.alpha_warmup, "Over what alpha grows from 0; 0: none.")
       .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("optimizer.type", {Type::kAdEMAMix});
+      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
   t.add("optimizer.beta3_warmup", &c.beta3_warmup,
         "Over what the third beta grows from the first; 0: none.")
       .in_units({kSteps, kTokens, kPercent}, kSteps)
-      .used_if("optimizer.type", {Type::kAdEMAMix});
+      .used_if("optimizer.type", {OptimizerType::kAdEMAMix});
   t.add("optimizer.precondition_frequency", &c.precondition_frequency,
         "Steps between two eigenbases.")
       .range(1, 1'000'000)
-      .used_if("optimizer.type", {Type::kSoap});
+      .used_if("optimizer.type", {OptimizerType::kSoap});
   t.add("optimizer.max_precond_dim", &c.max_precond_dim,
         "Sides longer than this are not preconditioned.")
       .range(1, 1'000'000'000)
-      .used_if("optimizer.type", {Type::kSoap});
+      .used_if("optimizer.type", {OptimizerType::kSoap});
   t.add("optimizer.gamma", &c.gamma,
         "How much the gradient's change since the last update counts, times beta / (1 - beta).")
       .at_least(0)
-      .used_if("optimizer.type", {Type::kMars})
+      .used_if("optimizer.type", {OptimizerType::kMars})
       .from("Yuan et al. 2024, MARS");
   t.add("optimizer.groups", &c.groups,
         "Own lr and weight_decay for tensors by name; the first group that matches wins.");
@@ -1146,20 +1145,19 @@ struct Config {
 // All settings, in the order of docs/config.md.
 template <class Table>
 void add_settings(Table& t, Config& c) {
-  using Kind = SettingKind;
-  t.add("$schema", {}, "Names the JSON Schema, for editors. No effect.").as(Kind::kAccepted);
+  t.add("$schema", {}, "Names the JSON Schema, for editors. No effect.").as(SettingKind::kAccepted);
   t.add("digest", {},
         "Of a run's own config.json: the checksum of all its other keys, checked by resume and "
         "eval. No effect in other files.")
-      .as(Kind::kAccepted);
+      .as(SettingKind::kAccepted);
   t.add("identity", {},
         "Of a run's own config.json: which run it is, and what it began from. No effect in other "
         "files.")
-      .as(Kind::kAccepted);
+      .as(SettingKind::kAccepted);
   t.add("name", &c.name, "Name of the run; its folder is runs/<name> unless run_dir is given.")
-      .as(Kind::kName)
+      .as(SettingKind::kName)
       .default_is("the configuration file's stem");
-  t.add("run_dir", &c.run_dir, "Folder of the run.").as(Kind::kPath).null_is("runs/<name>");
+  t.add("run_dir", &c.run_dir, "Folder of the run.").as(SettingKind::kPath).null_is("runs/<name>");
   t.add("seed", &c.seed,
         "Seed of initialisation and, unless data.seed is given, of the order of data.")
       .at_least(0);
@@ -1169,7 +1167,8 @@ void add_settings(Table& t, Config& c) {
           "OMP_NUM_THREADS, else the processors this process may use, divided among the processes "
           "of the run that share them",
           "auto");
-  t.add("device", &c.device, "Where to compute; auto: the best device present.").as(Kind::kDevice);
+  t.add("device", &c.device, "Where to compute; auto: the best device present.")
+      .as(SettingKind::kDevice);
   t.add("precision", &c.precision,
         "Format of the working weights and activations; master weights are always fp32. auto: bf16 "
         "where the device has it in hardware, else fp32. fp16: with dynamic loss scaling. fp8: as "
@@ -1185,12 +1184,12 @@ void add_settings(Table& t, Config& c) {
         "A Hugging Face Llama folder, a checkpoint, or a run (its best checkpoint) to take the "
         "weights from, and from its config.json the defaults of model; optimizer, step and data "
         "begin at 0.")
-      .as(Kind::kPath)
+      .as(SettingKind::kPath)
       .null_is("random weights");
   t.add("forecast", &c.forecast,
         "A folder of `lmtrain forecast`: the run writes down the held-out loss that is expected of "
         "it, and says how far it is off.")
-      .as(Kind::kPath)
+      .as(SettingKind::kPath)
       .null_is("no forecast");
   add_settings(t, c.tokenizer);
   add_settings(t, c.data);

@@ -42,7 +42,11 @@ TEST(Forecast, RungsHaveTheRowsOfTheRunAndNoForecastOfTheirOwn) {
   const Workspace workspace;
   Json config = Json::parse(read_text(own_config(workspace)));
   config["sequence"].erase("max_length");
-  config["train"]["tokens"] = "420K";  // rows of 256; a rung alone would have 128
+  std::string text;  // of more than a million tokens
+  for (int i = 0; text.size() < 2'500'000; ++i)
+    text += "Line " + std::to_string(i) + " is followed by " + std::to_string(i + 1) + ".\n";
+  config["data"]["train"] = {workspace.write("text.txt", text)};
+  config["train"]["tokens"] = "1M";  // rows of 256; a rung alone would have 128
   config["forecast"] = (workspace / "nowhere").string();
   const fs::path to = workspace / "forecast";
   LmtrainProcess process({"forecast", workspace.write("own.json", config.dump()), "--spend", "100%",
