@@ -17,7 +17,7 @@ std::vector<std::string> texts(std::string_view bytes, const std::string& origin
 }
 using Texts = std::vector<std::string>;
 
-TEST(Prompts, EveryLineIsOne) {
+TEST(PromptFile, EveryLineIsOne) {
   EXPECT_EQ(texts("one\n two \r\n\n{\"a\": 1}\nlast"),
             (Texts{"one", " two ", "", "{\"a\": 1}", "last"}));
   EXPECT_EQ(texts("one\n"), (Texts{"one"}));
@@ -26,7 +26,7 @@ TEST(Prompts, EveryLineIsOne) {
   EXPECT_EQ(prompts[1].where, "file:2");
 }
 
-TEST(Prompts, JsonLinesAreKnownByTheirFirstLineOrTheirName) {
+TEST(PromptFile, JsonLinesAreKnownByTheirFirstLineOrTheirName) {
   const std::string lines = "\n{\"prompt\": \"a\\nb\", \"id\": 7}\n \n{\"prompt\": \"\"}\n";
   EXPECT_EQ(texts(lines), (Texts{"a\nb", ""}));
   EXPECT_EQ(parse_prompts(lines, "file")[1].where, "file:4");
@@ -35,7 +35,7 @@ TEST(Prompts, JsonLinesAreKnownByTheirFirstLineOrTheirName) {
   EXPECT_EQ(texts("text\n{\"prompt\": \"x\"}\n"), (Texts{"text", "{\"prompt\": \"x\"}"}));
 }
 
-TEST(Prompts, ALineThatIsNoneIsNamed) {
+TEST(PromptFile, ALineThatIsNoneIsNamed) {
   const auto problem = [](std::string_view bytes, const std::string& origin) {
     return error_of(ErrorKind::kData, [&] { parse_prompts(bytes, origin); });
   };
@@ -55,7 +55,7 @@ TEST(Prompts, ALineThatIsNoneIsNamed) {
   EXPECT_NE(problem("\n \n", "empty.jsonl").find("has no prompt"), std::string::npos);
 }
 
-TEST(Prompts, AMissingFileAndAFolderAreRefused) {
+TEST(PromptFile, AMissingFileAndAFolderAreRefused) {
   const testing::TemporaryFolder folder;
   EXPECT_NE(
       error_of(ErrorKind::kUsage, [&] { read_prompts(folder / "no"); }).find("does not exist"),
