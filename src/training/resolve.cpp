@@ -23,7 +23,8 @@ constexpr int64_t kCpuMicroTokens = 8192;
 // The largest number of positions within `preferred` that rows of every length fill, and that
 // divides the batch.
 int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t preferred) {
-  const int64_t longest_rows = batch_tokens / max_length;
+  // Rows that the recipe has not chosen yet may be longer than a batch that is given.
+  const int64_t longest_rows = std::max<int64_t>(1, batch_tokens / max_length);
   int64_t rows = std::clamp<int64_t>(preferred / max_length, 1, longest_rows);
   while (longest_rows % rows != 0) --rows;
   return rows * max_length;

@@ -104,6 +104,7 @@ TEST(Resolve, MicroBatchesDivideTheBatchIntoRowsOfTheLongest) {
   EXPECT_EQ(micro_tokens_of(10 * 1024, 1024), 5 * 1024);  // 8, 7 and 6 rows do not divide 10
   EXPECT_EQ(micro_tokens_of(11 * 1024, 1024), 1024);      // a prime
   EXPECT_EQ(micro_tokens_of(4 * 16384, 16384), 16384);    // one row at least
+  EXPECT_EQ(micro_tokens_of(512, 1024), 1024);            // rows that are still to be chosen
 }
 
 // What a GPU with so much memory would be given, by the plan of this model.
