@@ -10,8 +10,8 @@ x0.3 and x3. A model of another size has the recipe's choices for that size. Wit
 tenth, clipping at 1) and HF Trainer's (AdamW, linear, no decay). --only NAME... trains these alone; --set KEY=VALUE goes to all.
 
 With --time the tokens that each kind of run can train in it are measured first, by `lmtrain plan` in three rounds, some five minutes in all: the
-machine must be idle for that (--measure does no more). The runs then train so many tokens, and their losses do not depend on the load. Each run is an ordinary run folder
-below --work; one that has ended is not trained again, and one that was stopped goes on. Standard library alone.
+machine must be idle for that (--measure does no more). The runs then train so many tokens, and their losses do not depend on the load. Each
+run is an ordinary run folder below --work; one that has ended is not trained again, and one that was stopped goes on. Standard library alone.
 """
 
 import argparse
