@@ -66,17 +66,12 @@ struct Shown {
 };
 
 Json memory_json(const MemoryPlan& memory) {
-  return {{"weights", memory.weights},
-          {"working_weights", memory.working_weights},
-          {"gradient", memory.gradient},
-          {"optimizer", memory.optimizer},
-          {"activations", memory.activations},
-          {"logits", memory.logits},
-          {"swiglu_value", memory.swiglu_value},
-          {"micro_gradient", memory.micro_gradient},
-          {"temporaries", memory.temporaries},
-          {"program", memory.program},
-          {"total", memory.device_total() + memory.program},
+  return {{"weights", memory.weights},           {"working_weights", memory.working_weights},
+          {"gradient", memory.gradient},         {"optimizer", memory.optimizer},
+          {"activations", memory.activations},   {"logits", memory.logits},
+          {"swiglu_value", memory.swiglu_value}, {"micro_gradient", memory.micro_gradient},
+          {"temporaries", memory.temporaries},   {"update", memory.update},
+          {"program", memory.program},           {"total", memory.device_total() + memory.program},
           {"snapshot", memory.snapshot}};
 }
 
@@ -219,6 +214,7 @@ Table memory_table(const Shown& shown) {
   add("SwiGLU's value of the same, kept for the backward", memory.swiglu_value);
   add("gradient of the same", memory.micro_gradient);
   add("operators at work", memory.temporaries);
+  add("the update at work", memory.update);
   add("the program", memory.program);
   add("together, about", memory.device_total() + memory.program);
   add("more in host memory while a checkpoint is written", memory.snapshot);

@@ -194,8 +194,8 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
   // Gradients of gate and up, SwiGLU's value, and two of the layer's inputs.
   if (device_of(config).is_cpu()) {
     plan.temporaries =
-        micro_positions * element * (3 * model.intermediate_size + 2 * model.hidden_size) +
-        sizes.scratch;
+        micro_positions * element * (3 * model.intermediate_size + 2 * model.hidden_size);
+    plan.update = sizes.scratch;
   }
   plan.snapshot = snapshot_bytes(config, written, plan.optimizer);
   if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)

@@ -26,9 +26,11 @@ struct MemoryPlan {
   // (fitting_swiglu_value of training/micro_batch_limits.h). plan_memory leaves it 0.
   int64_t swiglu_value = 0;
   int64_t micro_gradient = 0;  // of that micro-batch, before it is added to `gradient`
-  // What the backward of one layer needs of that micro-batch, and the update: a CPU keeps blocks of
-  // each size (device/caching_allocator.h). 0 on a GPU.
+  // What the backward of one layer needs of that micro-batch, and what the update needs. A CPU
+  // keeps blocks of each size (device/caching_allocator.h), so that both add to the peak; 0 on a
+  // GPU.
   int64_t temporaries = 0;
+  int64_t update = 0;
   // Host memory of the process beside all of these (program_bytes). plan_memory leaves it 0.
   int64_t program = 0;
   // Host memory while a checkpoint is written. On a CPU without checkpoint.async that is only what
@@ -37,14 +39,14 @@ struct MemoryPlan {
 
   int64_t device_total() const {
     return weights + working_weights + gradient + optimizer + activations + logits + swiglu_value +
-           micro_gradient + temporaries;
+           micro_gradient + temporaries + update;
   }
   // Returns the bytes that grow with the micro-batch, and that an allowance is made for.
   int64_t of_positions() const { return activations + logits + temporaries; }
 };
 
-// The factor by which activations and logits may take more than the plan says: measured peaks grew
-// up to 1.4 times as fast with the micro-batch.
+// The factor by which MemoryPlan::of_positions() may be exceeded, before a run is cut to fit: gaps
+// of the heap, and workspaces of libraries.
 inline constexpr double kAllowance = 1.5;
 // The part of a GPU's memory that plans count with; the rest is for libraries and gaps.
 inline constexpr double kUsableOnGpu = 0.9;

@@ -183,7 +183,8 @@ std::string length_setting(const TrainConfig& train) {
   return str("train.tokens ", count(train.tokens.value_or(0)));
 }
 
-// Returns whether a tokenizer cuts text as Qwen 2 does, which is a name among llama.cpp's.
+// Returns whether a tokenizer cuts text as Qwen 2 does, which is a name among llama.cpp's. Of a
+// file that cannot be read nothing is said here.
 bool cuts_as_qwen2(const fs::path& model) {
   try {
     const Tokenizer tokenizer = Tokenizer::load(model);
@@ -191,8 +192,7 @@ bool cuts_as_qwen2(const fs::path& model) {
     const std::string origin = model.string();
     return gguf_pre_name(read_tokenizer_json(tokenizer.model_bytes(), origin), origin) == "qwen2";
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kData) throw;
-    return false;
+    return error.kind() != ErrorKind::kData;
   }
 }
 
