@@ -14,8 +14,8 @@
 // workstations") the sum of a range begins at the rank that follows the owner of the range. Each
 // rank adds its elements and passes the sum on, until it reaches the owner.
 //
-// `flat` is contiguous and one-dimensional, of the same size and dtype in each rank. `ranges` holds
-// the range of each rank, in the order of ranges.h.
+// `flat` is contiguous and one-dimensional. All ranks pass one size and dtype. `ranges` holds the
+// range of each rank, in the order of ranges.h.
 #pragma once
 
 #include <functional>

@@ -100,9 +100,9 @@ class DocumentBatches {
       : corpus_(corpus), most_kept_(most_kept) {}
 
   const Corpus& corpus() const { return corpus_; }
-  // Passes the documents from `from` on to `visit`, in order; the batches are to be completed.
-  // Leaves out files for which `wanted`
-  // is false, unless they are kept. Throws the errors of Corpus::for_each() and of `visit`.
+  // Passes the documents from `from` on to `visit`, in order; `visit` completes the batches. Leaves
+  // out files for which `wanted` is false, unless they are kept. Throws the errors of
+  // Corpus::for_each() and of `visit`.
   using Visit = std::function<void(const BatchPointer& batch)>;
   using Wanted = std::function<bool(const SourceFile& file)>;
   void for_each(ProgressBar& progress, const Visit& visit, const DocumentLocation& from = {},
