@@ -27,6 +27,9 @@ using std::chrono::milliseconds;
 
 // The store may answer so much later than a process has patience.
 constexpr milliseconds kAnswer{5000};
+// Rank 0 reaches the store that it serves itself. c10d looks up the names of addresses meanwhile,
+// and a name server that does not answer takes seconds.
+constexpr milliseconds kOwnStore{60000};
 
 constexpr const char* kSession = "session";
 std::string member_key(const std::string& session, int rank) {
@@ -109,13 +112,13 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
   options.port = static_cast<std::uint16_t>(launch.port);
   options.isServer = launch.rank == 0 && !launch.agent_store;
   options.waitWorkers = false;
-  options.timeout = timeout;
+  options.timeout = options.isServer ? std::max(timeout, kOwnStore) : timeout;
   const auto work = [address = launch.address, options] {
     return c10::make_intrusive<c10d::TCPStore>(address, options);
   };
   std::string problem = "it does not answer";
   try {
-    if (auto store = within_or_throw(timeout + kAnswer, work, throw_if_stopped))
+    if (auto store = within_or_throw(options.timeout + kAnswer, work, throw_if_stopped))
       return c10::make_intrusive<c10d::PrefixStore>("lmtrain", std::move(*store));
   } catch (const std::exception& error) {
     problem = first_line(error.what());
