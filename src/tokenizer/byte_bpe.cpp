@@ -7,6 +7,89 @@
 #include "base/text.h"
 
 namespace lmtrain {
+namespace {
+
+bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
+
+// The size of the character that `lead`, which continues none, begins.
+size_t size_of_character(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+// The bytes of `text` from `begin` up to the next that continues no character.
+size_t run_size(std::string_view text, size_t begin) {
+  size_t end = begin + 1;
+  while (end < text.size() && continues(text[end])) ++end;
+  return end - begin;
+}
+
+// A number for each character of up to four bytes.
+uint64_t code_of(std::string_view text, size_t begin, size_t size) {
+  uint64_t code = 0;
+  for (size_t i = 0; i < size; ++i) code = code << 8 | static_cast<unsigned char>(text[begin + i]);
+  return code;
+}
+
+}  // namespace
+
+CutPlaces::CutPlaces(const ByteBpeModel& model) : bytes_((size_t{1} << 16) / 64) {
+  std::vector<uint64_t> pairs;
+  const auto add_bytes = [&](unsigned char left, unsigned char right) {
+    bytes_[(size_t{left} << 8 | right) / 64] |= uint64_t{1} << right % 64;
+  };
+  const auto add_token = [&](std::string_view token) {
+    size_t left = 0;
+    for (size_t place = 1; place < token.size(); ++place) {
+      if (continues(token[place])) continue;
+      const size_t left_size = place - left;
+      const size_t right_size = run_size(token, place);
+      const bool has_left = !continues(token[left]);
+      const bool has_right = right_size == size_of_character(token[place]);
+      // In text the right character may go on behind the token; the left one may begin before it.
+      const bool goes_on =
+          right_size < size_of_character(token[place]) && place + right_size == token.size();
+      const bool is_left_whole = has_left && left_size == size_of_character(token[left]);
+      if (!has_left || goes_on || (left_size == 1 && right_size == 1)) {
+        add_bytes(static_cast<unsigned char>(token[place - 1]),
+                  static_cast<unsigned char>(token[place]));
+      } else if (is_left_whole && has_right) {
+        pairs.push_back(code_of(token, left, left_size) << 32 | code_of(token, place, right_size));
+      }
+      left = place;
+    }
+  };
+  for (const ByteBpeModel::Merge& merge : model.merges)
+    add_token(*model.tokens[static_cast<size_t>(merge.joined)]);
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  characters_.resize(std::bit_ceil(10 * pairs.size() / 64 + 1));
+  for (const uint64_t pair : pairs) {
+    const uint64_t bit = hash_of(pair) & (64 * characters_.size() - 1);
+    characters_[bit / 64] |= uint64_t{1} << bit % 64;
+  }
+}
+
+size_t CutPlaces::part_size(std::string_view word) const {
+  size_t left = 0;
+  size_t left_size = run_size(word, 0);
+  while (left + left_size < word.size()) {
+    const size_t place = left + left_size;
+    const size_t right_size = run_size(word, place);
+    const bool are_whole = !continues(word[left]) && left_size == size_of_character(word[left]) &&
+                           right_size == size_of_character(word[place]);
+    if (are_whole && !has_bytes(static_cast<unsigned char>(word[place - 1]),
+                                static_cast<unsigned char>(word[place]))) {
+      if (left_size == 1 && right_size == 1) return place;
+      const uint64_t pair = code_of(word, left, left_size) << 32 | code_of(word, place, right_size);
+      const uint64_t bit = hash_of(pair) & (64 * characters_.size() - 1);
+      if ((characters_[bit / 64] >> bit % 64 & 1) == 0) return place;
+    }
+    left = place;
+    left_size = right_size;
+  }
+  return word.size();
+}
 
 ByteBpe::ByteBpe(const ByteBpeModel& model)
     : byte_ranks_(size_t{1} << 16, BpeJoin::kNone),
@@ -41,6 +124,8 @@ ByteBpe::ByteBpe(const ByteBpeModel& model)
     if (left >= 0 && right >= 0)
       byte_ranks_[static_cast<size_t>(left << 8 | right)] = static_cast<uint32_t>(rank);
   }
+  // A byte without a token is left out or <unk>, and its neighbours may be joined.
+  if (std::ranges::none_of(byte_ids_, [](int32_t id) { return id < 0; })) cuts_.emplace(model);
 }
 
 void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
@@ -62,7 +147,7 @@ void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
       ids.advance(found);
       if (found > 0) continue;
     }
-    encode_new_word(word, scratch);
+    encode_new_word(word, batch.end, scratch);
     std::copy(scratch.ids_.begin(), scratch.ids_.end(), ids.room(scratch.ids_.size()));
     ids.advance(scratch.ids_.size());
     if (is_cached(word)) scratch.cache_.insert(word, keys[i], scratch.ids_);
@@ -70,12 +155,57 @@ void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
 }
 
 // Leaves the ids in scratch.ids_.
-void ByteBpe::encode_new_word(std::string_view word, Scratch& scratch) const {
+void ByteBpe::encode_new_word(std::string_view word, const char* end, Scratch& scratch) const {
+  // Letters of most alphabets are joined with each other, and words of them short: they have no
+  // place for a cut.
+  constexpr size_t kLong = 15;
+  constexpr unsigned char kThreeBytes = 0xE0;
   scratch.ids_.clear();
   if (const int32_t id = whole_words_.find(word); id != StringIds::kNone) {
     scratch.ids_.push_back(id);
-    return;
+  } else if (cuts_ && word.size() > kLong &&
+             (word.size() > kFewBytes || static_cast<unsigned char>(word.front()) >= kThreeBytes)) {
+    encode_parts(word, end, scratch);
+  } else {
+    encode_part(word, scratch);
   }
+}
+
+// Appends the ids of a word to scratch.ids_, part by part.
+void ByteBpe::encode_parts(std::string_view word, const char* end, Scratch& scratch) const {
+  // A part may be the text of a whole word that has other ids.
+  WordCache& cache = whole_words_.size() > 0 ? scratch.part_cache_ : scratch.cache_;
+  constexpr size_t kAtOnce = 32;
+  std::array<std::string_view, kAtOnce> parts;
+  std::array<WordCache::Key, kAtOnce> keys;
+  const auto is_cached = [](std::string_view part) {
+    return part.size() <= WordCache::kLongestWord;
+  };
+  while (!word.empty()) {
+    // The memory that the cache needs for one part is fetched while the others are cut.
+    size_t count = 0;
+    for (; count < kAtOnce && !word.empty(); ++count) {
+      parts[count] = word.substr(0, cuts_->part_size(word));
+      word.remove_prefix(parts[count].size());
+      if (is_cached(parts[count])) keys[count] = cache.key(parts[count], end);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const size_t before = scratch.ids_.size();
+      if (is_cached(parts[i])) {
+        scratch.ids_.resize(before + WordCache::kMostIds);
+        const size_t found = cache.find(parts[i], keys[i], scratch.ids_.data() + before);
+        scratch.ids_.resize(before + found);
+        if (found > 0) continue;
+      }
+      encode_part(parts[i], scratch);
+      if (is_cached(parts[i]))
+        cache.insert(parts[i], keys[i], std::span(scratch.ids_).subspan(before));
+    }
+  }
+}
+
+// Appends the ids of a word without places for a cut to scratch.ids_.
+void ByteBpe::encode_part(std::string_view word, Scratch& scratch) const {
   if (word.size() <= kFewBytes && encode_few_bytes(word, scratch.ids_)) return;
   if (word.size() >= BpeMerge::kEnd) {
     throw Error(ErrorKind::kData, str("a document has ", word.size(),
@@ -99,8 +229,8 @@ void ByteBpe::encode_new_word(std::string_view word, Scratch& scratch) const {
     scratch.ids_.push_back(merge.node(i).symbol);
 }
 
-// Joins the pair of the lowest rank until there is none; of equal ranks the leftmost. Returns
-// false, with nothing done, where a byte has no token.
+// Joins the pair of the lowest rank until there is none; of equal ranks the leftmost. Appends the
+// ids to `ids`. Returns false, with nothing done, where a byte has no token.
 bool ByteBpe::encode_few_bytes(std::string_view word, std::vector<int32_t>& ids) const {
   std::array<int32_t, kFewBytes> symbols{};
   std::array<uint32_t, kFewBytes> ranks{};  // of the join with the next symbol; the last has none
@@ -124,7 +254,7 @@ bool ByteBpe::encode_few_bytes(std::string_view word, std::vector<int32_t>& ids)
     ranks[best] = best + 1 < size ? join(symbols[best], symbols[best + 1]).rank : BpeJoin::kNone;
     if (best > 0) ranks[best - 1] = join(symbols[best - 1], symbols[best]).rank;
   }
-  ids.assign(symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(size));
+  ids.insert(ids.end(), symbols.begin(), symbols.begin() + static_cast<std::ptrdiff_t>(size));
   return true;
 }
 

@@ -1,6 +1,9 @@
 // Encodes a word by byte-level BPE. The model "BPE" of Hugging Face's `tokenizers` gives the same
 // ids. An encoder is immutable, so threads may share it. Each thread needs its own Scratch;
 // WordCache and the longest word bound the memory of a Scratch.
+//
+// A long word, such as a sentence in Chinese or Thai, is cut between two characters that no merge
+// ever gives next to each other. The parts, encoded one by one, give the ids of the word.
 #pragma once
 
 #include <array>
@@ -56,6 +59,28 @@ class IdBuffer {
   size_t size_ = 0;
 };
 
+// The places where a word may be cut, since no token of a merge has the two characters there next
+// to each other. A character is a well-formed sequence of UTF-8; there is no cut beside a malformed
+// one.
+class CutPlaces {
+ public:
+  // `model` has a token for every byte.
+  explicit CutPlaces(const ByteBpeModel& model);
+  // Returns the size of the first part of a word that is not empty.
+  size_t part_size(std::string_view word) const;
+
+ private:
+  static uint64_t hash_of(uint64_t pair) { return pair * 0x9E3779B97F4A7C15ULL >> 32; }
+  bool has_bytes(unsigned char left, unsigned char right) const {
+    const size_t pair = size_t{left} << 8 | right;
+    return (bytes_[pair / 64] >> pair % 64 & 1) != 0;
+  }
+
+  // Pairs of bytes: two ASCII characters, or the ends of characters that a token has in part.
+  std::vector<uint64_t> bytes_;
+  std::vector<uint64_t> characters_;  // a bit for each other pair, which few others share
+};
+
 class ByteBpe {
  public:
   explicit ByteBpe(const ByteBpeModel& model);
@@ -68,6 +93,7 @@ class ByteBpe {
    private:
     friend class ByteBpe;
     WordCache cache_;
+    WordCache part_cache_;  // of parts that are encoded otherwise than as words
     std::vector<WordCache::Key> keys_;
     BpeMerge merge_;
     std::vector<int32_t> ids_;
@@ -96,7 +122,9 @@ class ByteBpe {
   uint64_t filter_bit(uint64_t pair) const {
     return pair * 0x9E3779B97F4A7C15ULL >> 32 & (64 * filter_.size() - 1);
   }
-  void encode_new_word(std::string_view word, Scratch& scratch) const;
+  void encode_new_word(std::string_view word, const char* end, Scratch& scratch) const;
+  void encode_parts(std::string_view word, const char* end, Scratch& scratch) const;
+  void encode_part(std::string_view part, Scratch& scratch) const;
   bool encode_few_bytes(std::string_view word, std::vector<int32_t>& ids) const;
 
   // Words of up to this many bytes are joined without a queue.
@@ -108,6 +136,7 @@ class ByteBpe {
   FlatMap pairs_;                      // two ids -> rank, id
   std::vector<uint64_t> filter_;       // a bit for each pair, which few others share
   StringIds whole_words_;
+  std::optional<CutPlaces> cuts_;
   std::optional<int32_t> unk_id_;
   bool fuses_unk_;
 };

@@ -18,6 +18,7 @@ class Definition {
     for (size_t id = 0; id < model.tokens.size(); ++id) {
       const auto& token = model.tokens[id];
       if (token && token->size() == 1) bytes_[token->front()] = static_cast<int32_t>(id);
+      if (token && model.ignores_merges) words_.emplace(*token, static_cast<int32_t>(id));
     }
     for (size_t rank = 0; rank < model.merges.size(); ++rank) {
       const ByteBpeModel::Merge& merge = model.merges[rank];
@@ -26,6 +27,7 @@ class Definition {
   }
 
   Ids encode(std::string_view word) const {
+    if (const auto whole = words_.find(word); whole != words_.end()) return {whole->second};
     Ids ids;
     for (const char byte : word) ids.push_back(bytes_.at(byte));
     for (;;) {
@@ -46,6 +48,7 @@ class Definition {
 
  private:
   std::map<char, int32_t> bytes_;
+  std::map<std::string, int32_t, std::less<>> words_;
   std::map<std::pair<int32_t, int32_t>, std::pair<size_t, int32_t>> joins_;
 };
 
@@ -73,6 +76,89 @@ TEST(ByteBpe, JoinsWordsOfAnyLengthAsDefined) {
     for (const std::string& text : texts) bpe.encode_word(text, scratch, ids);
     EXPECT_EQ(Ids(ids.ids().begin(), ids.ids().end()), expected);
   }
+}
+
+// Text of characters of one to four bytes, some of them malformed, without a space.
+std::string text_of(std::mt19937_64& random, size_t characters) {
+  constexpr std::array<std::string_view, 18> kCharacters = {
+      "a",  "b",  ".", "7", "é", "ж", "я", "中",   "文",
+      "字", "一", "ก", "า", "น", "😀", "𝒳", "\x80", "\xE4\xB8"};
+  std::string text;
+  for (; characters > 0; --characters) {
+    // Malformed ones are rare.
+    const size_t kind = random() % 30 == 0 ? 16 + random() % 2 : random() % 16;
+    text += kCharacters[kind];
+  }
+  return text;
+}
+
+// A model with a token for every byte and `count` merges of neighbours of random text: many join
+// parts of characters. Beside them it has tokens that no merge gives.
+ByteBpeModel random_model(std::mt19937_64& random, size_t count, bool ignores_merges) {
+  ByteBpeModel model;
+  model.ignores_merges = ignores_merges;
+  std::map<std::string, int32_t> ids;
+  const auto id_of = [&](const std::string& token) {
+    const auto [entry, is_new] = ids.emplace(token, static_cast<int32_t>(model.tokens.size()));
+    if (is_new) model.tokens.emplace_back(token);
+    return entry->second;
+  };
+  for (int byte = 0; byte < 256; ++byte) id_of(std::string(1, static_cast<char>(byte)));
+  while (model.merges.size() < count) {
+    const Ids encoded = Definition(model).encode(text_of(random, 4 + random() % 8));
+    if (encoded.size() < 2) continue;
+    const size_t place = random() % (encoded.size() - 1);
+    const int32_t left = encoded[place], right = encoded[place + 1];
+    const std::string joined =
+        *model.tokens[static_cast<size_t>(left)] + *model.tokens[static_cast<size_t>(right)];
+    model.merges.push_back({left, right, id_of(joined)});
+  }
+  for (int i = 0; i < 20; ++i) id_of(text_of(random, 1 + random() % 3));
+  return model;
+}
+
+// Long words are cut where no merge joins two characters, and the parts are remembered.
+TEST(ByteBpe, CutsLongWordsWithoutOtherIds) {
+  std::mt19937_64 random(17);
+  for (int trial = 0; trial < 60; ++trial) {
+    const ByteBpeModel model = random_model(random, 1 + random() % 60, trial % 2 == 1);
+    const Definition definition(model);
+    const ByteBpe bpe(model);
+    ByteBpe::Scratch scratch;
+    for (int i = 0; i < 40; ++i) {
+      const std::string word = text_of(random, 1 + random() % (i % 10 == 0 ? 120 : 20));
+      IdBuffer ids;
+      bpe.encode_word(word, scratch, ids);
+      EXPECT_EQ(Ids(ids.ids().begin(), ids.ids().end()), definition.encode(word))
+          << testing::PrintToString(word);
+    }
+  }
+}
+
+TEST(ByteBpe, CutsBetweenCharactersThatNoTokenHas) {
+  ByteBpeModel model;
+  for (int byte = 0; byte < 256; ++byte)
+    model.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
+  const auto add = [&](int32_t left, int32_t right) {
+    model.merges.push_back({left, right, static_cast<int32_t>(model.tokens.size())});
+    model.tokens.emplace_back(*model.tokens[static_cast<size_t>(left)] +
+                              *model.tokens[static_cast<size_t>(right)]);
+    return model.merges.back().joined;
+  };
+  const int32_t middle = add(add(0xE4, 0xB8), 0xAD);  // U+4E2D
+  const int32_t letter = add(add(0xE6, 0x96), 0x87);  // U+6587
+  add(middle, letter);
+  add(0x87, 0xF0);  // the ends of two characters
+  const CutPlaces cuts(model);
+  EXPECT_EQ(cuts.part_size("中文中"), 6U);
+  EXPECT_EQ(cuts.part_size("文中"), 3U);
+  EXPECT_EQ(cuts.part_size("文😀"), 7U);
+  EXPECT_EQ(cuts.part_size("中😀"), 3U);
+  EXPECT_EQ(cuts.part_size("ab"), 1U);
+  EXPECT_EQ(cuts.part_size("\x80"
+                           "b"),
+            2U);  // malformed
+  EXPECT_EQ(cuts.part_size("a\xE4\xB8"), 3U);
 }
 
 }  // namespace
