@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace lmtrain {
 namespace {
@@ -78,8 +79,7 @@ size_t CutPlaces::part_size(std::string_view word) const {
     const size_t right_size = run_size(word, place);
     const bool are_whole = !continues(word[left]) && left_size == size_of_character(word[left]) &&
                            right_size == size_of_character(word[place]);
-    if (are_whole && !has_bytes(static_cast<unsigned char>(word[place - 1]),
-                                static_cast<unsigned char>(word[place]))) {
+    if (are_whole && !divides_character(word, place)) {
       if (left_size == 1 && right_size == 1) return place;
       const uint64_t pair = code_of(word, left, left_size) << 32 | code_of(word, place, right_size);
       const uint64_t bit = hash_of(pair) & (64 * characters_.size() - 1);
@@ -125,7 +125,66 @@ ByteBpe::ByteBpe(const ByteBpeModel& model)
       byte_ranks_[static_cast<size_t>(left << 8 | right)] = static_cast<uint32_t>(rank);
   }
   // A byte without a token is left out or <unk>, and its neighbours may be joined.
-  if (std::ranges::none_of(byte_ids_, [](int32_t id) { return id < 0; })) cuts_.emplace(model);
+  if (std::ranges::none_of(byte_ids_, [](int32_t id) { return id < 0; })) {
+    cuts_.emplace(model);
+    find_characters(model);
+  }
+}
+
+// A merge of a character with a neighbour comes later than the merges of the character's own bytes,
+// unless a file is odd. So whole characters may be the symbols from the start: of two merges the
+// one that comes first is the same.
+void ByteBpe::find_characters(const ByteBpeModel& model) {
+  character_ids_.assign(size_t{1} << 16, -1);
+  std::vector<char32_t> code_points(model.tokens.size(), 0);  // 0: the token is no such character
+  std::vector<uint32_t> last_ranks(model.tokens.size(), 0);
+  for (size_t id = 0; id < model.tokens.size(); ++id) {
+    char32_t code_point = 0;
+    if (!model.tokens[id] || model.tokens[id]->size() < 2 || model.tokens[id]->size() > 3) continue;
+    const std::string& token = *model.tokens[id];
+    if (decode_utf8(token, code_point) != token.size() || !is_utf8(token)) continue;
+    std::vector<int32_t> symbols;
+    for (const char byte : token) symbols.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
+    uint32_t last_rank = 0;
+    while (symbols.size() > 1) {
+      BpeJoin first = join(symbols[0], symbols[1]);
+      const BpeJoin second = symbols.size() > 2 ? join(symbols[1], symbols[2]) : BpeJoin{};
+      const size_t place = second.rank < first.rank ? 1 : 0;
+      if (place == 1) first = second;
+      if (first.rank == BpeJoin::kNone) break;
+      last_rank = std::max(last_rank, first.rank);
+      symbols[place] = first.symbol;
+      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(place) + 1);
+    }
+    if (symbols.size() > 1 || symbols[0] != static_cast<int32_t>(id)) continue;
+    code_points[id] = code_point;
+    last_ranks[id] = last_rank;
+    character_ids_[code_point] = static_cast<int32_t>(id);
+  }
+  for (size_t rank = 0; rank < model.merges.size(); ++rank) {
+    for (const int32_t symbol : {model.merges[rank].left, model.merges[rank].right}) {
+      const auto id = static_cast<size_t>(symbol);
+      if (code_points[id] != 0 && last_ranks[id] >= rank) character_ids_[code_points[id]] = -1;
+    }
+  }
+}
+
+// Returns the size of the character at `begin` and stores its token in `id`; 0 where its bytes must
+// be the symbols.
+size_t ByteBpe::character_at(std::string_view word, size_t begin, int32_t& id) const {
+  constexpr unsigned char kTwoBytes = 0xC2, kFourBytes = 0xF0;
+  const auto lead = static_cast<unsigned char>(word[begin]);
+  if (!cuts_ || lead < kTwoBytes || lead >= kFourBytes) return 0;
+  const size_t size = run_size(word, begin);
+  char32_t code_point = 0;
+  if (size != size_of_character(word[begin]) ||
+      decode_utf8(word.substr(begin, size), code_point) != size)
+    return 0;
+  id = character_ids_[code_point];
+  const size_t end = begin + size;
+  const bool is_apart = (begin == 0 || !cuts_->divides_character(word, begin)) &&
+                        (end == word.size() || !cuts_->divides_character(word, end));
+  return id >= 0 && is_apart ? size : 0;
 }
 
 void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
@@ -215,8 +274,10 @@ void ByteBpe::encode_part(std::string_view word, Scratch& scratch) const {
   BpeMerge& merge = scratch.merge_;
   merge.clear();
   bool after_unk = false;
-  for (size_t i = 0; i < word.size(); ++i) {
-    const int32_t id = byte_ids_[static_cast<unsigned char>(word[i])];
+  for (size_t i = 0, size = 0; i < word.size(); i += std::max<size_t>(size, 1)) {
+    int32_t id = -1;
+    size = character_at(word, i, id);
+    if (size == 0) id = byte_ids_[static_cast<unsigned char>(word[i])];
     const bool is_unk = id < 0;
     if (is_unk && !unk_id_) continue;  // as in the library
     if (!(is_unk && after_unk && fuses_unk_)) {

@@ -68,13 +68,16 @@ class CutPlaces {
   explicit CutPlaces(const ByteBpeModel& model);
   // Returns the size of the first part of a word that is not empty.
   size_t part_size(std::string_view word) const;
+  // Returns whether a token has the end of one character and the beginning of the next, but not
+  // both in whole; true for some ASCII characters as well. `place` is where the next one begins.
+  bool divides_character(std::string_view word, size_t place) const {
+    const size_t pair = size_t{static_cast<unsigned char>(word[place - 1])} << 8 |
+                        static_cast<unsigned char>(word[place]);
+    return (bytes_[pair / 64] >> pair % 64 & 1) != 0;
+  }
 
  private:
   static uint64_t hash_of(uint64_t pair) { return pair * 0x9E3779B97F4A7C15ULL >> 32; }
-  bool has_bytes(unsigned char left, unsigned char right) const {
-    const size_t pair = size_t{left} << 8 | right;
-    return (bytes_[pair / 64] >> pair % 64 & 1) != 0;
-  }
 
   // Pairs of bytes: two ASCII characters, or the ends of characters that a token has in part.
   std::vector<uint64_t> bytes_;
@@ -126,6 +129,8 @@ class ByteBpe {
   void encode_parts(std::string_view word, const char* end, Scratch& scratch) const;
   void encode_part(std::string_view part, Scratch& scratch) const;
   bool encode_few_bytes(std::string_view word, std::vector<int32_t>& ids) const;
+  void find_characters(const ByteBpeModel& model);
+  size_t character_at(std::string_view word, size_t begin, int32_t& id) const;
 
   // Words of up to this many bytes are joined without a queue.
   static constexpr size_t kFewBytes = 32;
@@ -137,6 +142,9 @@ class ByteBpe {
   std::vector<uint64_t> filter_;       // a bit for each pair, which few others share
   StringIds whole_words_;
   std::optional<CutPlaces> cuts_;
+  // By code point below 65,536: the token of a character whose bytes are joined before anything is
+  // joined to the character; else -1.
+  std::vector<int32_t> character_ids_;
   std::optional<int32_t> unk_id_;
   bool fuses_unk_;
 };
