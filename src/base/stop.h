@@ -40,7 +40,7 @@ inline void throw_if_stopped() {
   if (const int number = stop_signal(); number != 0) throw StopRequested{number};
 }
 
-// A Poll is called now and then by work that may take minutes, and stops that work by throwing.
+// Work that may take minutes calls a Poll now and then. The Poll stops the work by throwing.
 using Poll = std::function<void()>;
 // Calls `poll` once every 2^20 items; `item` counts from 0.
 inline void poll_at(size_t item, const Poll& poll) {
