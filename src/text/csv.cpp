@@ -26,7 +26,8 @@ class CsvReader : public DocumentReader {
         max_document_(max_document),
         bytes_(open_bytes(path)) {}
 
-  // Reads the line that names the columns; call it instead of next(). Of a damaged one none.
+  // Reads the line that names the columns; call it instead of next(). Returns none where it is
+  // damaged.
   std::vector<std::string> read_columns() {
     is_header_ = true;
     try {

@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reports files that more than one entry of data.train, or more than one named set of data.eval,
-// names. Each belongs to the first of them, so an entry may end with fewer files than it names, or
-// with none.
+// A file that several entries of data.train, or several named sets of data.eval, name belongs to
+// the first of them. So an entry may end with fewer files than it names, or with none; these
+// functions report it.
 
 // Counts the files that one entry of the list names.
 struct SourceClaims {
