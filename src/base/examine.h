@@ -23,8 +23,8 @@ struct FileInfo {
   uint64_t device = 0, inode = 0;
 };
 
-// All but is_link() follow links. kMissing is also the answer for a link that leads to nothing or
-// back to itself, for a path below a file, and for a name that is too long.
+// All but is_link() follow links. These paths count as missing too: a link that leads to nothing or
+// back to itself, a path below a file, a name that is too long.
 FileInfo examine(const std::filesystem::path& path);
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);  // a regular one

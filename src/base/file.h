@@ -1,8 +1,8 @@
-// Functions and classes for files that must last. Every call checks what the operating system says
-// and throws Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason;
-// nothing here goes through iostreams, which report success on a full disk. A function that opens a
-// file throws Error(kData) where a pipe, a socket, a folder or a device is at the path; a character
-// device such as /dev/null may be written (open_file.h).
+// Functions and classes for files that must last. Every call checks what the operating system says.
+// It throws Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason.
+// Nothing here uses iostreams, which report success on a full disk. A function that opens a file
+// throws Error(kData) for a pipe, a socket, a folder or a device; a character device such as
+// /dev/null may be written (open_file.h).
 //
 // To publish is to write, fsync, rename, and fsync the folder. write_file_atomic does this for one
 // file; publish.h does it for folders.
@@ -116,7 +116,7 @@ FileSum copy_file_synced(const std::filesystem::path& from, const std::filesyste
 // also after a crash. Two writers of one path at a time are not allowed. A failure may leave
 // PATH.tmp there. A symbolic link at PATH is replaced, not followed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
-// Does the same without fsync, for a file whose next version comes soon: a reader sees the old
+// Does the same without fsync, for a file whose next version comes soon. A reader sees the old
 // bytes or the new ones, but after a crash of the machine the file may be empty.
 void replace_file_unsynced(const std::filesystem::path& path, std::string_view bytes);
 // Appends the bytes in one write; creates the file if it is missing. With `sync` the bytes and the

@@ -1,6 +1,6 @@
-// These functions recognise a file, by its first bytes, that is not what its name says: a pointer
-// that a tool left, an error page of a server, or text in an encoding that lmtrain does not read.
-// Readers put the answers into their messages.
+// These functions recognise, by its first bytes, a file that is not what its name says. It may be a
+// pointer that a tool left, an error page of a server, or text in an encoding that lmtrain does not
+// read. Readers put the answers into their messages.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lmtrain {
 
-// `head`, the first bytes of a file, needs no more than this many.
+// `head` is the first bytes of a file; this many are enough.
 inline constexpr size_t kForeignHeadBytes = 512;
 
 // Returns what the file is and what to do: "a pointer of git-lfs and not the file itself: run git

@@ -5,8 +5,8 @@
 // handle_lost_pages() changes that in two ways. A lost page of a file that was passed to
 // survive_lost_pages() reads as zeros; its reader calls require_whole() after it has read, and
 // before it uses the bytes. A lost page of any other mapped file ends the process at once, with a
-// message that names the file and the exit code of kData (cut short) or kIo (anything else). All
-// functions are thread-safe.
+// message that names the file. The exit code is that of kData (cut short) or kIo (anything else).
+// All functions are thread-safe.
 #pragma once
 
 #include <cstddef>

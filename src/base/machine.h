@@ -19,11 +19,11 @@ namespace lmtrain {
 // for processor i. It is empty where the system refuses to tell. Throws nothing but std::bad_alloc.
 std::string processor_mask();
 
-// Returns the lesser of two numbers, and at least 1: the processors in the affinity mask, and the
-// processors whose CPU time the control groups allow (docker's --cpus sets it). The CPU time is
-// rounded down: a thread that has used up its share would hold up all others. `threads: "auto"`
-// stands for this number. Throws nothing. Files are read below `root`, which is "/" except in
-// tests.
+// Returns how many processors the process can use, at least 1. It is the lesser of two numbers: the
+// processors in the affinity mask, and the processors whose CPU time the control groups allow
+// (docker's --cpus sets it). The latter is rounded down: a thread that has used up its share would
+// hold up all others. `threads: "auto"` stands for this number. Throws nothing. Files are read
+// below `root`, which is "/" except in tests.
 int available_processors(const std::filesystem::path& root = "/");
 
 // Returns OMP_NUM_THREADS where that is a number above 0. Otherwise divides the available
@@ -44,16 +44,15 @@ void reset_peak_resident();
 bool prefer_huge_pages(uint64_t bytes);
 
 // Returns how many more bytes the process may touch before an allocation fails or the kernel ends a
-// process. It is the least of three figures: the memory that the machine has available; the rest
-// below the memory limit of each control group around the process, where inactive file caches count
-// as free; and the rest below RLIMIT_AS. Returns nothing where no figure is known. `root` is "/"
-// except in tests.
+// process. It is the least of three figures: what the machine has available, what the limits of the
+// control groups around the process leave, and what RLIMIT_AS leaves. Inactive file caches count as
+// free. Returns nothing where no figure is known. `root` is "/" except in tests.
 std::optional<uint64_t> available_bytes(const std::filesystem::path& root = "/");
 
-// The system may refuse a thread: the number of processes and threads of a user (ulimit -u) or of a
-// control group (pids.max) is limited, and so may be the address space (ulimit -v) that each needs
-// for its stack. Some libraries hang or abort when a thread is refused, so a run asks for all its
-// threads before it begins.
+// The system may refuse a thread. It limits the processes and threads of a user (ulimit -u) and of
+// a control group (pids.max), and the address space (ulimit -v), in which each thread needs a
+// stack. Some libraries hang or abort when a thread is refused, so a run asks for all its threads
+// before it begins.
 
 // Starts a thread that calls work(). When the system refuses, throws Error(kMemory) that names the
 // limits in force.

@@ -531,19 +531,17 @@ struct OptimizerDefaults {
   double eps = 1e-8;
   double weight_decay = 0.1;
   double momentum = 0.95;
-  // Say which settings have an effect: has_eps for optimizer.eps, has_momentum for
-  // optimizer.momentum and nesterov, follows_width for optimizer.base_width. follows_width is set
-  // for Muon, and for rules whose step moves each weight by about lr: how their rate follows the
-  // width is known.
+  // Which settings have an effect: has_eps: optimizer.eps; has_momentum: optimizer.momentum and
+  // nesterov; follows_width: optimizer.base_width. It is known how the rate of Muon follows the
+  // width, and the rate of rules whose step moves each weight by about lr.
   bool has_eps = true;
   bool has_momentum = false;
   bool follows_width = true;
 };
 
-// The table of optimizers. A line has the value and the name of an `optimizer.type`, the paper that
-// it is from, when to use it (`config explain optimizer.type`), and what differs from
-// OptimizerDefaults. src/optim/NAME.cpp has the rule, and defines its make_NAME()
-// (optim/make_optimizer.h).
+// The table of optimizers. A line has an `optimizer.type`: its value, name and paper, when to use
+// it (`config explain optimizer.type`), and what differs from OptimizerDefaults. src/optim/NAME.cpp
+// defines the rule and its make_NAME() (optim/make_optimizer.h).
 #define LMTRAIN_OPTIMIZERS(X)                                                                     \
   X(kAdamW, adamw, "Loshchilov & Hutter 2019",                                                    \
     "the usual choice, and the one that others are compared with", .betas = {0.9, 0.95})          \

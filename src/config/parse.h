@@ -19,9 +19,10 @@ namespace lmtrain {
 
 struct JsonNode;  // config/json_reader.h
 
-// Says who wrote the config. kRead: a person. The folder that `init_from` names is read, for the
-// model's defaults and to refuse keys that contradict it; the recipe may choose what is not given.
-// kSkip: the own config.json of a run, which holds every key and needs the folder no more.
+// Says who wrote the config. kRead: a person. The folder that `init_from` names gives the model's
+// defaults, and a key that contradicts it is an error. The recipe may choose settings
+// (config/recipe.h). kSkip: a run. Its own config.json holds every key, and needs neither the
+// folder nor the recipe.
 enum class InitFrom { kRead, kSkip };
 
 // Chooses the checkpoint when `init_from` names a run folder: returns its folder, which the config
@@ -34,9 +35,9 @@ using CheckpointOfRun = std::function<std::filesystem::path(const std::filesyste
 Config parse_config(std::string_view text, const std::string& origin,
                     const std::vector<std::string>& overrides, InitFrom init_from = InitFrom::kRead,
                     const CheckpointOfRun& checkpoint_of_run = {});
-// Reads the file and parses it. With kRead `path` may also be a pipe. Throws Error(kUsage) for a
-// path that does not exist or is a folder, Error(kData) for more than 16 MiB, Error(kConfig) for
-// what looks like a text to train on, Error(kIo), what parse_config throws, and StopRequested
+// Reads the file and parses it. With kRead `path` may also be a pipe. Throws what parse_config()
+// throws, Error(kUsage) for a path that does not exist or is a folder, Error(kData) for more than
+// 16 MiB, Error(kConfig) for what looks like a text to train on, Error(kIo), and StopRequested
 // (base/stop.h) for a signal while it waits for a pipe.
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    InitFrom init_from = InitFrom::kRead,
@@ -54,10 +55,11 @@ std::string why_config_cannot_hold(const std::string& path);
 nlohmann::ordered_json config_to_json(const Config& config);
 
 // Reads transformers' config.json of a Llama, Qwen3, Qwen2 or Mistral ("LlamaForCausalLM" and so
-// on). lmtrain has no setting for some keys that change what the model computes; they must have the
-// one value that lmtrain computes with. It ignores all other keys without a setting. A missing key
-// gets the default of transformers; vocab_size is always set. Throws Error(kData) where the text is
-// no JSON, Error(kConfig) for bad values and a missing model_type. `origin` names the file.
+// on). Some keys change what the model computes, and lmtrain has no setting for them: each must
+// have the value that lmtrain computes with. All other keys without a setting are ignored. A
+// missing key gets the default of transformers; vocab_size is always set. Throws Error(kData) where
+// the text is no JSON, Error(kConfig) for bad values and a missing model_type. `origin` names the
+// file.
 ModelConfig parse_hf_model_config(std::string_view text, const std::string& origin);
 // Returns the keys of config.json about positions in both forms: rope_theta and rope_scaling, which
 // version 4 of transformers reads, and rope_parameters, which version 5 reads.

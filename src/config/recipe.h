@@ -26,8 +26,8 @@ bool takes_recipe(const Config& config);
 // Returns whether the recipe chooses the run's length: takes_recipe(), and none of train.steps,
 // tokens, epochs and time is given.
 bool takes_run_length(const Config& config);
-// Returns whether the shape of the model is chosen by the run's tokens: a person wrote the config,
-// and model.size is "auto", or takes_recipe() and neither model.size nor a part of the shape is
+// Returns whether the run's tokens choose the shape of the model. They do where a person wrote the
+// config with model.size "auto", or where takes_recipe() and no part of the shape nor model.size is
 // given.
 bool takes_model_size(const Config& config);
 // Returns whether the recipe chooses sequence.max_length. A given batch.tokens must then be a

@@ -51,8 +51,8 @@ class ChoiceSlot {
   std::vector<std::string> (*names_)();
 };
 
-// The slot points to the variable that holds the setting's value. monostate: a key that is known
-// but has no value of its own.
+// The slot points to the variable that holds the setting's value. monostate: a known key without a
+// value.
 using SettingSlot =
     std::variant<std::monostate, bool*, int64_t*, double*, std::string*, ChoiceSlot,
                  TrainingDuration*, std::vector<double>*, std::vector<int64_t>*,
@@ -185,9 +185,9 @@ bool is_device_name(const std::string& text);
 std::string pointer_of(const std::string& key);
 
 // Names of sets of held-out documents, as data.eval gives them. A name is a part of keys:
-// "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. length_N names a bucket of
-// document lengths there (eval/evaluate.h), so no set may have that name. "path" and "weight" are
-// keys of a source, so no set may have these names either.
+// "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. Other names are taken:
+// length_N there is a bucket of document lengths (eval/evaluate.h), and "path" and "weight" are
+// keys of a source.
 
 // The rule of is_set_name() as a regular expression of ECMAScript, for the JSON Schema.
 inline constexpr const char* kSetNamePattern = "^(?!length_[0-9]+$|path$|weight$)[A-Za-z0-9_.-]+$";

@@ -30,7 +30,7 @@ std::optional<double> parse_duration(std::string_view text);
 // percentage is at most 100. A bare number gives nothing, since its unit depends on the key.
 std::optional<TrainingDuration> parse_training_duration(std::string_view text);
 
-// These return the amounts that a text that is no amount probably means, each as it should be
+// These take a text that is no amount, and return what it probably means, each as it should be
 // written: "10M" and "10min" for "10m" where tokens and times are allowed. Empty: nothing is near.
 std::vector<std::string> similar_tokens(std::string_view text);
 std::vector<std::string> similar_bytes(std::string_view text);

@@ -36,8 +36,8 @@ nlohmann::json parse_strict_json(std::string_view text, const JsonSource& source
 nlohmann::ordered_json finite_or_null(double value);
 nlohmann::ordered_json finite_or_null(const std::optional<double>& value);
 
-// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or that is out of
-// the range of T. (Json::get<T>() converts any number, which is undefined out of range.)
+// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or out of the
+// range of T. (Json::get<T>() converts any number; out of range that is undefined.)
 template <class T, class Json>
 T integer_in(const Json& json) {
   static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>);
@@ -54,15 +54,14 @@ T integer_in(const Json& json) {
                                  &json);
 }
 
-// The JSON files that lmtrain writes for itself hold their own checksum: the field "checksum" of
-// the object is the CRC-32C, as eight hex digits, in lower case, of the other fields in their
-// canonical text (keys in byte order, no spaces). So a flipped bit, a cut or a digit changed by
-// hand is noticed.
+// The JSON files that lmtrain writes for itself hold their own checksum in the field "checksum" of
+// the object. It is the CRC-32C, as eight hex digits, of the canonical text of the other fields:
+// keys in byte order, no spaces. So a flipped bit, a cut or a digit changed by hand is noticed.
 //
 std::string crc_to_text(uint32_t crc);  // eight hex digits
 
 // Returns the text of the object `fields`, which has no field "checksum", with that field added and
-// a newline at the end. `indent` is that of nlohmann::json::dump. Throws nlohmann::json::type_error
+// a newline at the end. `indent` goes to nlohmann::json::dump. Throws nlohmann::json::type_error
 // for a string that is not UTF-8.
 std::string checked_json_text(nlohmann::json fields, int indent = 2);
 

@@ -27,16 +27,15 @@ struct TokenFileLayout {
 };
 
 // Returns the layout of `file`. The first bytes tell the format, else an .idx file beside it (x.idx
-// for x.bin), which is then read too. Any other file holds ids alone, of `width` bytes each: 2, 4,
-// or 0 for four bytes if `vocab_size` (pieces of the tokenizer, at least 1) is above 65536, else
-// two. Also Error(kData): a file whose format says another width than `width`; and with 0 a file
-// that could hold ids of two bytes or of four, all below `vocab_size`. The ids are not checked
+// for x.bin), which is then read too. Any other file holds ids alone, of `width` bytes each, 2 or
+// 4. With `width` 0 an id has four bytes if `vocab_size` (pieces of the tokenizer, at least 1) is
+// above 65536, else two. Also Error(kData): a format that says another width than `width`, and with
+// 0 a file whose bytes are all ids below `vocab_size` at either width. The ids are not checked
 // otherwise.
 TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size,
                                        uint32_t width = 0);
 
-// Returns whether the name of the file is that of an index (.idx), which is read with its file of
-// ids.
+// Returns whether the file is an index (.idx) by its name. An index is read with its file of ids.
 bool is_token_file_index(const std::filesystem::path& path);
 
 }  // namespace lmtrain

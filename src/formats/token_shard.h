@@ -115,8 +115,8 @@ class TokenShard {
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
   // Throws Error(kData) when the shard was written to since it was opened, by its size and time.
   // For a token reference it also throws when one of its files was written to since the reference
-  // was made: each call examines up to 64 files, and the next call goes on from there. A file that
-  // was removed, or replaced by another, is no error: the old one stays mapped.
+  // was made. Each call examines up to 64 files, and the next call continues there. A file that was
+  // removed, or replaced by another, is no error: the old one stays mapped.
   void require_unchanged() const;
   // For a caller that finds the index in contradiction to its request: throws Error(kData) where
   // the index was written to since it was opened, else Error(kInternal) with `problem`.
@@ -147,7 +147,7 @@ class TokenShard {
 // The documents of a shard come from the entries of data.train. A list of SourceRuns, ascending by
 // document, says which; the first begins at document 0.
 
-// The documents from `first_document` up to that of the next SourceRun come from
+// Documents from `first_document` to before the next run's `first_document` come from
 // data.train[source].
 struct SourceRun {
   int64_t first_document = 0;

@@ -48,8 +48,8 @@ class Cache {
 
   std::filesystem::path shards_folder(const std::string& fingerprint) const;
   // Returns counts, shard paths and `fingerprint`; the other fields stay empty. Opens the shards.
-  // Checks all tokens of a shard of up to 256 MiB, and of a shard without the checksums of its
-  // blocks; writes these unless another process has the lock of the shards.
+  // Checks all tokens of a shard of up to 256 MiB, and of a shard without checksums of its blocks.
+  // Writes missing checksums, unless another process has the lock of the shards.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
   // Writes the counts of `data` to info.json in the folder of its shards, which must exist.
   void store_shards_info(const PreparedData& data) const;

@@ -50,8 +50,8 @@ uint64_t content_key(std::string_view bytes);
 // text. `block` is in bytes and not 0. A block has from `block` / 2 to `block` * 1.5 bytes; a text
 // of at most `block` * 1.5 bytes, an empty one too, is one block. Blocks end at content cuts, which
 // lie after newlines, or between two characters where no newline is near. Where two cuts are too
-// far apart, a block ends after its last newline in [block / 2, block), else at the last end of a
-// character within `block` bytes.
+// far apart, a block ends after its last newline between `block` / 2 and `block` bytes. Without a
+// newline there it ends at the last end of a character within `block` bytes.
 std::vector<size_t> block_ends(std::string_view text, uint64_t block);
 
 }  // namespace lmtrain

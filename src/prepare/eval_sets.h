@@ -38,8 +38,8 @@ int64_t document_targets(const TokenShard& shard, int64_t document);
 std::vector<int64_t> divide_budget(int64_t budget, const std::vector<int64_t>& sizes);
 
 // Returns the documents of an evaluation in ascending order: the first documents of the shard until
-// they have `budget` targets (0: all), or, with share_budget, the first of each set until they have
-// its part. The last document of each may go beyond.
+// they have `budget` targets (0: all). With share_budget it takes the first documents of each set
+// until they have the set's part. The last document may go beyond.
 std::vector<int64_t> choose_documents(const TokenShard& shard, int64_t budget,
                                       const EvalSets& sets);
 

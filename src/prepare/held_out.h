@@ -105,15 +105,15 @@ class HoldOut {
   // Holds out nothing.
   HoldOut() = default;
   // Makes the rules for a fraction of the text; 0 holds out nothing, whatever the floor. `sources`
-  // has the shape of each entry of data.train, and `groups` is CommonDocuments::groups() of as many
-  // sources. Where a rule has blocks, choose() must follow.
+  // has the shape of each entry of data.train, and `groups` is
+  // CommonDocuments::groups(sources.size()). Where a rule has blocks, choose() must follow.
   HoldOut(double fraction, const std::vector<SourceShape>& sources,
           const std::vector<int32_t>& groups, const HoldOutScale& scale);
   // Returns the share of the text to hold out: `fraction`, or more where the floor needs it; 0
   // after restore().
   double share() const { return share_; }
-  // Returns the groups of entries that are one source because they have documents in common, and of
-  // which an entry by itself would be held out in blocks; none after restore().
+  // Returns the groups of entries that are one source because they have documents in common. Lists
+  // only groups in which an entry by itself would be held out in blocks; none after restore().
   const std::vector<std::vector<int32_t>>& joined() const { return joined_; }
 
   // Chooses the blocks of all rules that have blocks. It calls `for_each_block(wanted, add)` once

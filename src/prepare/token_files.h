@@ -27,9 +27,10 @@ struct TokenSources {
 // Lists the files. Throws what list_source_files() throws.
 TokenSources list_token_sources(const Config& config);
 
-// Decides whether `files` hold token ids where data.format leaves this open: returns whether the
+// Decides whether `files` hold token ids, where data.format leaves this open. Returns true if the
 // first table among them has a column of ids and no text, or is a chunk of litdata. Logs a note
-// where it has both. Throws Error(kData) where it is damaged, Error(kConfig) and Error(kIo).
+// where it has ids and text. Throws Error(kData) where it is damaged, Error(kConfig) and
+// Error(kIo).
 bool are_id_tables(const std::vector<SourceFile>& files, const DataConfig& data);
 
 // Returns the prepared data of `config`, from the cache if it is there. Throws Error(kConfig)

@@ -35,8 +35,8 @@ Content look_at(const std::filesystem::path& path, const std::string& text_field
 Content content_of(std::string_view head, bool is_whole, bool is_named_json,
                    const std::string& text_field);
 
-// Returns what a file is whose bytes, all of them, are surely no token ids: text, a table, an
-// archive, a pointer (foreign_text.h), or ids in a layout that is not read. Else returns "".
+// Returns what a file is where its content `bytes`, all of it, is surely no token ids: text, a
+// table, an archive, a pointer (foreign_text.h), ids in a layout that is not read. Else returns "".
 std::string other_than_ids(std::string_view bytes);
 
 }  // namespace lmtrain

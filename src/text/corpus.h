@@ -37,9 +37,9 @@ struct Corpus {
   uint64_t total_bytes() const;  // size of the files on disk
   // Calls `visit` with the text of every document in order, from `from` on. A text is valid only
   // during the call. Does not open earlier files. The format of each file must be decided. Returns
-  // the blank lines, nulls and the like that it read; in the file of `from` also those before
-  // `from`, except in row groups and batches that the reader of a table skips. Throws the errors of
-  // the readers (readers.h) and of `visit`, and:
+  // the counts of blank lines, nulls and the like that it read. In the file of `from` they include
+  // what lies before `from`, except in row groups and batches that the reader of a table skips.
+  // Throws the errors of the readers (readers.h) and of `visit`, and:
   //   StopRequested   on a signal (ProgressBar of base/progress.h)
   //   Error(kData)    a file has changed since it was listed
   //   Error(kMemory)  memory ran out; the message names the file

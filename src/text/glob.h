@@ -17,10 +17,10 @@ bool has_wildcard(std::string_view pattern);
 // Returns whether the name of one file or folder matches one component of a pattern.
 bool matches_component(std::string_view pattern, std::string_view name);
 
-// Returns the regular files that `pattern` names, each path once, in no particular order: the file
-// itself, all files below a folder but hidden ones, or the matches of a glob; none where nothing
-// matches. Paths are relative for a relative pattern. A path that exists is taken literally even if
-// it has wildcard characters. Links in folders that lead to nothing are left out with a warning.
+// Returns the regular files that `pattern` names, each path once, in no particular order. They are
+// the file itself, all files below a folder but hidden ones, or the matches of a glob, which may be
+// none. Paths are relative for a relative pattern. A path that exists is taken literally even if it
+// has wildcard characters. Links in folders that lead to nothing are left out with a warning.
 // Throws Error(kIo) naming a folder that cannot be listed or a file that cannot be examined, and
 // Error(kUsage) for /proc and /sys.
 std::vector<std::filesystem::path> find_files(const std::string& pattern);

@@ -76,9 +76,9 @@ class IdReader {
   // Stores the next document, which has at least one id; returns false at the end. Counts and skips
   // rows that are null or all padding. Leaves out padding: at both ends of a row the positions with
   // attention_mask 0, and at its right end the positions with label -100. Throws the errors of
-  // IdRows, and Error(kData) naming file, row and position: an id is null, mask or labels have
-  // another length, the mask is 0 or a label -100 before an id that is trained on (the first label
-  // of a row does not count), a row is larger than `max_document` (require_row_size).
+  // IdRows and of require_row_size(), and Error(kData) naming file, row and position: an id is
+  // null; mask or labels have another length; the mask is 0, or a label but the first is -100,
+  // before an id that is trained on.
   bool next(IdDocument& document);
   uint64_t bytes_read() const { return rows_->bytes_read(); }
   const NoDocuments& skipped() const { return skipped_; }

@@ -110,8 +110,8 @@ struct JsonText {
 
 class JsonLineParser {
  public:
-  // `field` is a key of the object, or a.b for key b of the object in key a (if there is no key
-  // that has this name as a whole). A field given twice is a problem, as it may mean either.
+  // `field` is a key of the object. Without such a key a.b is key b of the object in key a. A field
+  // given twice is a problem, as it may mean either.
   explicit JsonLineParser(std::string field);
 
   // Returns the text of `line`, which has no newline. kNull: the field is null. kProblem: no JSON

@@ -1,5 +1,5 @@
-// A reader gives the documents of one file, one after the other, in bounded memory: one line, one
-// page of a column or one batch of rows; for the format `text` the whole file. docs/data.md says
+// A reader gives the documents of one file, one after the other. It holds one line, one page of a
+// column or one batch of rows in memory; for the format `text` the whole file. docs/data.md says
 // what each format does with odd input. A reader is for one thread. It throws Error(kData) with
 // file and location for damaged and unfit content, and Error(kIo) when the operating system
 // refuses.
