@@ -25,7 +25,7 @@ std::string_view bytes_of(const ShardHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
-// Zeros until finish(): a shard cut short is none.
+// The header is zeros until finish(), so that no reader takes an unfinished shard.
 const std::string& no_header() {
   static const std::string kZeros(sizeof(ShardHeader), '\0');
   return kZeros;
