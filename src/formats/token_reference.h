@@ -21,9 +21,9 @@ namespace lmtrain {
 
 struct ReferencedFile {
   std::filesystem::path path;
-  uint64_t size = 0;
-  int64_t mtime_ns = 0;
-  uint64_t begin = 0;  // the byte at which the first id begins
+  uint64_t size = 0;     // bytes
+  int64_t mtime_ns = 0;  // since 1970
+  uint64_t begin = 0;    // the byte at which the first id begins
   uint64_t num_tokens = 0;
   uint64_t bytes_per_token = 0;  // 1, 2, 4 or 8
   BlockSums sums{};              // for the whole file

@@ -16,9 +16,9 @@
 namespace lmtrain {
 
 struct EncodedDocument {
-  std::vector<int32_t> ids;  // with BOS and EOS as asked for, in each part of a document too
-  Hash128 hash;              // hash128() of its text; 0 for a part that is trained on
-  uint64_t bytes = 0;
+  std::vector<int32_t> ids;   // with BOS and EOS as asked for, in each part of a document too
+  Hash128 hash;               // hash128() of its text; 0 for a part that is trained on
+  uint64_t bytes = 0;         // of its text
   DocumentLocation location;  // place in the corpus of the document, for a part too
   bool held_out = false;
   // hash128() of the text of the whole document: set for an uncut document, and for the last part

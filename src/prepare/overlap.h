@@ -36,8 +36,8 @@ struct Overlap {
 class OverlapFinder {
  public:
   struct Entry {
-    int64_t documents = 0;
-    int64_t bytes = 0;
+    int64_t documents = 0;  // with this hash
+    int64_t bytes = 0;      // of their text
     bool is_found = false;
   };
 

@@ -30,7 +30,7 @@ struct PreparedData {
   std::vector<SourceRun> sources;  // ascending; the first run begins at document 0
   std::filesystem::path document_files;  // table of the file of each document (source_runs.h)
   Overlap eval_in_train;  // documents of data.eval in data.train too; 0 of 0 without data.eval
-  int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;
+  int64_t train_documents = 0, train_tokens = 0, train_bytes = 0;  // bytes of text
   int64_t eval_documents = 0, eval_tokens = 0, eval_bytes = 0;
   CorpusCounts train_text;  // data.train as it was read, held-out text too
   CorpusCounts eval_text;   // the same of data.eval

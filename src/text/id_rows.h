@@ -44,9 +44,9 @@ struct IdCell {
 };
 struct IdRow {
   IdCell ids{};
-  IdCell mask{};    // empty without the column
-  IdCell labels{};  // likewise
-  int64_t number = 0;
+  IdCell mask{};       // empty without the column
+  IdCell labels{};     // likewise
+  int64_t number = 0;  // from 0
 };
 
 // The rows of one file as they are stored. Calls throw Error(kData) with file and row, and

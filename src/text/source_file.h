@@ -12,11 +12,11 @@ namespace lmtrain {
 
 struct SourceFile {
   std::filesystem::path path;  // absolute
-  uint64_t size = 0;
-  int64_t mtime_ns = 0;
-  double weight = 1.0;
-  int32_t source = 0;    // index of the entry of the list that named it
-  std::string format{};  // how it is read (format.h); empty until decide_formats()
+  uint64_t size = 0;           // bytes
+  int64_t mtime_ns = 0;        // since 1970
+  double weight = 1.0;         // of its entry
+  int32_t source = 0;          // index of the entry of the list that named it
+  std::string format{};        // how it is read (format.h); empty until decide_formats()
 };
 
 // Returns the SourceFile at the absolute `path`, with its present size and time. Throws
