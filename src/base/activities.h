@@ -33,7 +33,7 @@ class Activities {
 
   explicit Activities(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
 
-  // Returns the number that get_further() and end() take. Each number must be ended once.
+  // Returns the number that get_further() and end() take. The caller calls end() once.
   uint64_t begin(std::string_view kind, std::string_view subject);
   void get_further(uint64_t number);
   void end(uint64_t number);

@@ -1,5 +1,5 @@
 // The config.json of a run holds its own checksum: the key "digest" is a hash of all other keys and
-// values. Being in the file, it is replaced together with them.
+// values. The digest lies in the file, so both are replaced together.
 //
 // The document without "digest" is written with sorted keys and no whitespace, by nlohmann's
 // dump(). Its digest is Hasher().add(that text).digest().hex() (base/hash.h). So the order of keys,

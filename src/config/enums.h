@@ -19,7 +19,7 @@ struct EnumName {
   std::string_view name;
 };
 
-// `precision`. When a run begins, another value replaces auto; so it does for `compile`.
+// `precision`. When a run begins, another value replaces auto, here and in `compile`.
 enum class PrecisionSetting { kAuto, kFp32, kBf16, kFp16, kFp8 };
 constexpr auto enum_names(PrecisionSetting) {
   using enum PrecisionSetting;

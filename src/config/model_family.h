@@ -12,13 +12,13 @@ namespace lmtrain {
 // Returns the number of parameters of `model` with `vocab_size` rows of the embedding. A tied head
 // and embedding count once.
 double count_parameters(const ModelConfig& model, int64_t vocab_size);
-// Returns the number of parameters that every token is multiplied with: layers, norms and head, but
-// not the embedding. A tied head counts.
+// Returns the number of parameters that each token is multiplied with: layers, norms and head, tied
+// or not, but not the embedding as such.
 double count_multiplied(const ModelConfig& model, int64_t vocab_size);
 
-// Gives `model` the shape of the family's member whose count_parameters() has the ratio nearest to
-// 1 to `parameters`. Sets hidden_size, intermediate_size, num_hidden_layers, num_attention_heads
-// and num_key_value_heads, and resets head_dim; the other fields stay.
+// Gives `model` the shape of the family's member whose count_parameters() is nearest to
+// `parameters`, by their ratio. Sets hidden_size, intermediate_size, num_hidden_layers,
+// num_attention_heads and num_key_value_heads, and resets head_dim; the other fields stay.
 void set_size(ModelConfig& model, int64_t vocab_size, double parameters);
 // Does the same for the member whose count_multiplied() is nearest to `multiplied`.
 void set_multiplied(ModelConfig& model, int64_t vocab_size, double multiplied);

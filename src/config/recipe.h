@@ -2,8 +2,8 @@
 // of the run and the passes over its text. docs/recipe.md has the measurements behind each rule.
 //
 // The recipe applies where a person wrote the config and gives neither `optimizer.lr` nor
-// init_from. It never changes a key that is given. Otherwise open settings have the defaults of
-// their table.
+// init_from. Where it does not apply, open settings have the defaults of the table. It never
+// changes a key that is given.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,8 @@ bool takes_recipe(const Config& config);
 // Returns whether the recipe chooses the run's length: takes_recipe(), and none of train.steps,
 // tokens, epochs and time is given.
 bool takes_run_length(const Config& config);
-// Returns whether the run's tokens choose the shape of the model. They do where a person wrote the
-// config with model.size "auto", or where takes_recipe() and no part of the shape nor model.size is
-// given.
+// Returns whether the run's tokens choose the shape of the model: a person wrote the config, and
+// model.size is "auto". Without model.size it is takes_recipe(), if no part of the shape is given.
 bool takes_model_size(const Config& config);
 // Returns whether the recipe chooses sequence.max_length. A given batch.tokens must then be a
 // multiple of shortest_max_length(), the least length, in targets, that it may choose.

@@ -37,7 +37,8 @@ void write_block_sums(const std::filesystem::path& path, const std::vector<Block
 // damaged, Error(kIo) when it is missing.
 std::vector<BlockSums> read_block_sums(const std::filesystem::path& path);
 
-// A BlockCheck compares a mapped file with its sums as it is read. Threads may share a BlockCheck.
+// A BlockCheck compares blocks of a mapped file with their sums, after a read. Threads may share
+// it.
 class BlockCheck {
  public:
   // Without sums, holds() is always true.

@@ -1,6 +1,6 @@
 // A token reference is a shard whose tokens lie in files that other programs wrote
 // (docs/formats/token_shard.md, "Tokens that lie elsewhere"). It holds the names of these files,
-// their sizes and times as they were then, and the position of each document. TokenShard reads it
+// their sizes and times when it was made, and the position of each document. TokenShard reads it
 // like any other shard. Threads may share a reader.
 #pragma once
 

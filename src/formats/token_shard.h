@@ -84,9 +84,9 @@ class TokenShard {
   // Maps the file. Throws Error(kData) that names the file: header, index and sizes do not agree;
   // the checksums of the blocks (PATH.sums) are damaged or belong to another shard. Without
   // PATH.sums, read_tokens() compares no checksums. `verify_tokens` also checks the CRC over all
-  // tokens and that each id is in the vocabulary. A token reference (token_reference.h) never reads
-  // tokens here; it compares size and time of its files. Throws Error(kIo) when a file cannot be
-  // read.
+  // tokens and that each id is in the vocabulary. For a token reference (token_reference.h) it
+  // reads no tokens, and compares size and time of the files. Throws Error(kIo) when a file cannot
+  // be read.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
   // Writes PATH.sums where it is missing, from the tokens that are there now; so the constructor
   // must have verified them. This object does not use the new file. Throws Error(kData) for a token
@@ -118,8 +118,8 @@ class TokenShard {
   // was made. Each call examines up to 64 files, and the next call continues there. A file that was
   // removed, or replaced by another, is no error: the old one stays mapped.
   void require_unchanged() const;
-  // For a caller that finds the index in contradiction to its request: throws Error(kData) where
-  // the index was written to since it was opened, else Error(kInternal) with `problem`.
+  // Call it when a request contradicts the index. Throws Error(kData) where the index was written
+  // to since it was opened, else Error(kInternal) with `problem`.
   [[noreturn]] void fail_request(const std::string& problem) const;
 
  private:
@@ -145,7 +145,7 @@ class TokenShard {
 };
 
 // The documents of a shard come from the entries of data.train. A list of SourceRuns, ascending by
-// document, says which; the first begins at document 0.
+// document, says which entry; the first begins at document 0.
 
 // Documents from `first_document` to before the next run's `first_document` come from
 // data.train[source].

@@ -60,7 +60,7 @@ class SourceShapes {
   int32_t last_source_ = -1;
 };
 
-// How text of one source, or of several small sources together, is held out.
+// A HoldOutRule says how text of one source, or of several small sources together, is held out.
 struct HoldOutRule {
   uint64_t block = 0;              // approximate size of a block; 0 for whole documents
   double fraction = 0;             // documents with is_below(hash, fraction) are held out
@@ -71,8 +71,8 @@ struct HoldOutRule {
 // Chooses the blocks of one rule: the blocks with the smallest hashes, until their total size
 // reaches `target`. Equal blocks count as one, with their total size. A block is heavy if that size
 // is above both the target and the largest size of a block. Heavy blocks are skipped; only where
-// nothing else can be chosen, the lightest of several heavy blocks is. It holds up to 65536
-// different blocks in memory, or more where the target needs more.
+// all blocks are heavy, it chooses the lightest of them. It holds up to 65536 different blocks in
+// memory, or more where the target needs more.
 class BlockChoice {
  public:
   BlockChoice(uint64_t target, uint64_t block);
@@ -122,8 +122,9 @@ class HoldOut {
   template <class ForEachBlock>
   void choose(const ForEachBlock& for_each_block);
 
-  // Returns the rule of a source that had documents when the rules were made. A source whose number
-  // is above all of these, or any source without rules, gets a rule that holds out nothing.
+  // Returns the rule of a source that had documents when the rules were made. A source with a
+  // higher number than these gets a rule that holds out nothing, as does each source where there
+  // are no rules.
   const HoldOutRule& rule_of(int32_t source) const;
   // Returns whether the document with this hash is held out; where the rule of `source` has blocks,
   // the block with this hash.

@@ -29,7 +29,7 @@ std::pair<Value*, bool> keep_smallest(std::map<uint64_t, Value>& values, uint64_
 }
 
 struct Overlap {
-  int64_t documents = 0, of_documents = 0;  // found in the training text; looked for
+  int64_t documents = 0, of_documents = 0;  // found in the training text, of how many
   int64_t bytes = 0, of_bytes = 0;
 };
 

@@ -1,6 +1,6 @@
 // Preparation turns the files of the config into a tokenizer and token shards in `data.cache_dir`.
 // It does so once: a fingerprint of content, tokenizer and settings names the shards, and an index
-// by path, size and mtime leads to it. So a second start reads no text.
+// by path, size and mtime leads to the fingerprint. So a second start reads no text.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ struct PreparedData {
   std::filesystem::path train_shard;
   std::optional<std::filesystem::path>
       eval_shard;  // documents in hash order; none: no held-out text
-  // The source of each document of eval_shard: the index of its entry in data.eval, or without that
-  // in data.train. Empty where has_eval_sets() is false (eval_sets.h).
+  // The source of each document of eval_shard: the index of its entry in data.eval, else in
+  // data.train. Empty where has_eval_sets() is false (eval_sets.h).
   std::vector<int32_t> eval_sources;
   std::string fingerprint;         // hexadecimal Hash128 of content, split, tokenizer, BOS and EOS
   std::vector<SourceRun> sources;  // ascending; the first run begins at document 0

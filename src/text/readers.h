@@ -75,7 +75,8 @@ class JsonLines {
   JsonLines(const std::filesystem::path& path, const std::string& field, bool skips_bad_lines);
   // Returns whether line `number`, from 1, is a document, and stores its text, which is valid until
   // the next call; else counts the line in `skipped`. Throws Error(kData) for a bad line unless
-  // `skips_bad_lines`; and always for a bad first line by which foreign_file() knows another file.
+  // `skips_bad_lines`; and always for a bad first line of a file that foreign_file() knows as
+  // another kind.
   bool find_text(std::string_view line, int64_t number, std::string_view& text,
                  NoDocuments& skipped);
 

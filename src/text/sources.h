@@ -19,11 +19,11 @@ inline constexpr const char* kTrainPointer = "/data/train";
 
 // Returns the files of all entries. Neither ${VAR} nor ~ is special. `pointer` is the JSON pointer
 // of the list, or "" for paths typed on the command line. A file that two entries name belongs to
-// the first. The log says so for entries of data.train with other weights, and for named sets.
-// Hidden files are taken only if the pattern spells the dot. In folders and patterns of a data set
-// only the documents for `role` are taken (dataset_folder.h), which depends on `format`. Throws
-// what documents_of() throws, Error(kIo), Error(kUsage) for a pattern that matches nothing or a
-// path that does not exist, and Error(kConfig) for an entry of data.train or a named set whose
+// the first. The log says so for entries of data.train of different weights, and for different
+// named sets. Hidden files are taken only if the pattern spells the dot. In folders and patterns of
+// a data set only the documents for `role` are taken (dataset_folder.h), which depends on `format`.
+// Throws what documents_of() throws, Error(kIo), Error(kUsage) for a pattern that matches nothing
+// or a path that does not exist, and Error(kConfig) for an entry of data.train or a named set whose
 // files all belong to earlier ones.
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer = kTrainPointer,
