@@ -119,14 +119,14 @@ bool is_pickle(std::string_view head) {
   return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// Whether text does not have this byte: NUL, and the control characters without a use in files.
+// Returns whether text has no such byte: NUL, and the control characters without a use in files.
 bool is_binary_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte < 0x07 || (byte > 0x0D && byte < 0x1B) || (byte > 0x1B && byte < 0x20);
 }
 
-// One byte in a hundred that text does not have. A few stray ones are text all the same, which the
-// summary of a preparation counts, unless they are most of the file.
+// Returns whether more than one byte in a hundred is one that text does not have. A few such bytes
+// do not count, unless they are most of the file; the summary of a preparation counts them.
 bool has_binary_bytes(std::string_view head) {
   constexpr std::ptrdiff_t kFew = 4;
   const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary_byte);
@@ -161,7 +161,7 @@ std::optional<Content> binary_content(std::string_view head) {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// How far a text is JSON.
+// The result of reading a text as JSON.
 struct JsonScan {
   JsonScanner::Type type = JsonScanner::Type::kNone;
   JsonScanner::Type field = JsonScanner::Type::kNone;

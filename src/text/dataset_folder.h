@@ -31,7 +31,8 @@ std::vector<std::filesystem::path> documents_of(const std::filesystem::path& roo
                                                 Role role, const std::string& prefix);
 
 // Returns whether the name of a file ends like an unfinished download, a lock, or a file that a
-// tool keeps for itself. documents_of() leaves such files out.
+// tool keeps for itself. documents_of() leaves such files out, unless the pattern ends like that
+// too.
 bool has_tool_ending(const std::filesystem::path& file);
 
 }  // namespace lmtrain

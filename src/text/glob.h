@@ -1,5 +1,5 @@
-// Expands paths as people type them, with the wildcards * ? [a-z] [!a-z] and ** (any number of
-// folders).
+// Expands paths as people type them, with the wildcards * ? [a-z] [!a-z] [^a-z] and ** (any number
+// of folders).
 //
 // A wildcard never matches a leading dot; the pattern must spell the dot. Links to files and
 // folders are followed; a folder reachable by two ways is entered once, so that loops end.

@@ -516,8 +516,8 @@ class MdsIdRows : public IdRows {
 
 // --- litdata -----------------------------------------------------------------------------------
 
-// The type that the TokensLoader's "no_header_tensor:16" or "no_header_numpy:5" names: the place of
-// the type in the lists of litdata.
+// Returns the type of "no_header_tensor:16" or "no_header_numpy:5", which litdata writes for its
+// TokensLoader: the number is the place of the type in a list of litdata.
 IntegerType litdata_type(const std::string& format) {
   const size_t colon = format.find(':');
   if (colon == std::string::npos) return {};

@@ -32,15 +32,15 @@ struct ShardIndex {
   };
   bool is_mds = false;
   std::vector<Shard> shards{};
-  // litdata: what each item is ("no_header_tensor:16"); the compression, or empty.
+  // For litdata: the formats of an item's parts ("no_header_tensor:16"), and "zstd" or "".
   std::vector<std::string> data_format{};
   std::string compression{};
   bool is_encrypted = false;
 };
 
 // Returns the index; nothing where the file is no index of shards. Throws Error(kData) for an index
-// that is damaged or leads out of its folder, Error(kConfig) for shards of another format than MDS
-// or in a compression that is not read, and Error(kIo).
+// that is damaged or leads out of its folder, and Error(kIo). Throws Error(kConfig) for what is not
+// read: another version or format, a compression, encryption.
 std::optional<ShardIndex> read_shard_index(const std::filesystem::path& path);
 
 // A chunk of litdata, as the index.json beside it describes it.
@@ -52,7 +52,8 @@ struct LitdataChunk {
 // Looks chunks up, and keeps the index of the last folder.
 class LitdataIndex {
  public:
-  // Returns nothing where no index.json beside the file lists it. Throws like read_shard_index().
+  // Returns nothing where no index.json of litdata beside the file lists it. Throws like
+  // read_shard_index().
   std::optional<LitdataChunk> chunk(const std::filesystem::path& path);
 
  private:
@@ -68,8 +69,8 @@ class LitdataIndex {
 std::unique_ptr<DocumentReader> open_mds(const std::filesystem::path& path,
                                          const std::string& column, uint64_t max_document);
 
-// These find and open the columns of ids of an MDS shard: encodings "ndarray" in any form, and
-// "bytes" with ids of `id_bytes` bytes (0: 8, as LLM Foundry writes them).
+// These find and open the columns of ids of an MDS shard: encoding "ndarray", of integers and one
+// axis, and "bytes", with ids of `id_bytes` bytes (0: 8, as LLM Foundry writes them).
 IdColumns find_mds_ids(const std::filesystem::path& path, const std::string& text_field);
 std::unique_ptr<IdRows> open_mds_ids(const std::filesystem::path& path,
                                      const std::string& text_field, uint32_t id_bytes,
