@@ -41,6 +41,7 @@ bool exchange(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+// Without an exchange the old folder is first moved aside, and removed at the end.
 void replace_folder(const fs::path& from, const fs::path& to) {
   if (exchange(from, to)) {
     sync_directory(to.parent_path());

@@ -1,11 +1,9 @@
 // Files and folders that appear at their place whole: a kill at any instant leaves what was there
 // or what is new, and no reader sees a mixture.
 //
-// replace_folder() puts a folder in the place of another, which may be missing. The two folders are
-// exchanged in one step (renameat2 with RENAME_EXCHANGE). Then the folder above is synced, and the
-// old folder removed. Some file systems (NFS) cannot exchange. There the old folder is first moved
-// aside, to .replaced-NAME. A process that is killed before the new folder is in place leaves no
-// folder NAME; put_back_replaced() moves the old folder back.
+// replace_folder() puts a folder in the place of another, which may be missing. Where the file
+// system cannot exchange two folders in one step (NFS), a process that is killed meanwhile may
+// leave the old folder as .replaced-NAME and no folder NAME; put_back_replaced() moves it back.
 #pragma once
 
 #include <filesystem>

@@ -1,10 +1,9 @@
 // Reads strict JSON with // and /* */ comments into a tree in which every value has its file and
 // line.
 //
-// lmtrain has its own parser because nlohmann's keeps neither lines nor duplicate keys, and turns
-// 1e999 into infinity. Nothing is thrown: errors are returned as whole messages. Nesting is limited
-// to 64 levels. Strings must be UTF-8, without "\u0000"; bytes in comments are not checked. A byte
-// order mark is an error. Numbers keep their spelling.
+// Nothing is thrown: errors are returned as whole messages. Nesting is limited to 64 levels.
+// Strings must be UTF-8, without "\u0000"; bytes in comments are not checked. A byte order mark is
+// an error. Numbers keep their spelling.
 #pragma once
 
 #include <cstdint>

@@ -113,6 +113,8 @@ ShardProgress TokenShardWriter::sync() {
   return {num_documents_, num_tokens_, tokens_crc_, tokens_.sync(), index_.sync()};
 }
 
+// The tokens come first in the file, so that they stream to it while documents arrive. The index
+// waits in a file of its own, so that memory does not grow.
 void TokenShardWriter::finish() {
   tokens_.write(std::string(shard_padding(tokens_.size()), '\0'));
   index_.finish();

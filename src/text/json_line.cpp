@@ -1,3 +1,5 @@
+// lmtrain has its own parser, because libparquet.so contains simdjson and exports it: another
+// version of simdjson in the process would call its functions and crash.
 #include "text/json_line.h"
 
 #include <algorithm>

@@ -1,10 +1,7 @@
 // Finds the text in one line of JSON lines: a string field of an object. The whole line is checked
 // to be JSON (RFC 8259, without halves of surrogate pairs, with Python's NaN and Infinity) and
 // UTF-8. Its length, its depth and the size of its numbers have no limit. Memory: a byte for each
-// open container, and the text where it has escapes. A parser belongs to one thread.
-//
-// The parser is our own, because libparquet.so brings simdjson in with it and exports it: another
-// version of simdjson in the process calls its functions and crashes.
+// open container, and the text where it has escapes. A parser is for one thread.
 #pragma once
 
 #include <cstddef>
