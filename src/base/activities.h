@@ -3,8 +3,7 @@
 // an Activity for that time.
 //
 // An Activity costs a lock that is nearly always free. Use one for work of a millisecond or more.
-// All calls may come from any thread. The table of the process is process_activities(); tests make
-// tables of their own, with a clock of their own.
+// Any thread may call. process_activities() is the table of the process; tests make their own.
 #pragma once
 
 #include <chrono>
@@ -24,8 +23,8 @@ struct RunningActivity {
   uint64_t number = 0;  // differs for each activity of the process
   std::string kind;     // "syncing"; durations of one kind are compared with each other
   std::string subject;  // "/runs/a/checkpoints/.tmp-step_00000010/model.safetensors"; or empty
-  double seconds = 0;   // since it began, or last got further
-  double longest = 0;   // the longest of its kind that has ended, in seconds
+  double seconds = 0;   // since it began, or since the last get_further()
+  double longest = 0;   // the most `seconds` that one of this kind had when it ended or got further
 };
 
 class Activities {
@@ -34,10 +33,11 @@ class Activities {
 
   explicit Activities(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
 
+  // Returns the number that get_further() and end() take. The caller calls end() once.
   uint64_t begin(std::string_view kind, std::string_view subject);
   void get_further(uint64_t number);
   void end(uint64_t number);
-  // Returns the innermost activity of each thread, in the order in which they began.
+  // Returns the activity that each thread began last, in the order in which they began.
   std::vector<RunningActivity> running() const;
 
  private:
@@ -46,7 +46,7 @@ class Activities {
     std::thread::id thread;
     Clock::time_point since;
   };
-  // Keeps the time since `entry.since` if it is the longest of its kind.
+  // Raises the longest time of the kind to the time since `entry.since`.
   void count(const Entry& entry);
 
   std::function<Clock::time_point()> now_;
@@ -58,7 +58,7 @@ class Activities {
 
 Activities& process_activities();
 
-// Says that this thread does something, from here to the end of the block.
+// While an Activity exists, the thread that made it counts as busy with `kind` on `subject`.
 class Activity {
  public:
   explicit Activity(std::string_view kind, std::string_view subject = {},
@@ -68,7 +68,7 @@ class Activity {
   Activity(const Activity&) = delete;
   Activity& operator=(const Activity&) = delete;
 
-  // Says that the activity gets on: its time begins anew.
+  // Says that the work advances: `seconds` begins at 0 again.
   void get_further() { table_.get_further(number_); }
 
  private:

@@ -1,4 +1,4 @@
-// Returns the time that has passed, by the clock that nobody sets.
+// Returns the seconds since `begin`, by the monotonic clock.
 #pragma once
 
 #include <chrono>

@@ -52,8 +52,8 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// ProcessLost ends a process that is well because another one has ended. `exit_code` is the code of
-// the process that ended first, where it had one, else 5.
+// ProcessLost ends this process because another process of the run has ended. exit_code() is the
+// exit code of the process that ended first; 5 where that is not known.
 class ProcessLost : public Error {
  public:
   ProcessLost(int exit_code, const std::string& message)

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-// False when there is nothing at the path.
+// Returns false when nothing is at the path.
 bool look_at(const fs::path& path, struct stat& info) {
   Retry retry;
   while (::stat(path.c_str(), &info) != 0) {
@@ -53,7 +53,7 @@ std::vector<std::string> read_folder(const fs::path& folder, int& error) {
   }
 }
 
-// Nothing when the folder is missing.
+// Returns nothing when the folder is missing.
 std::optional<std::vector<std::string>> names_in(const fs::path& folder) {
   Retry retry;
   for (;;) {

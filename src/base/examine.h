@@ -23,14 +23,14 @@ struct FileInfo {
   uint64_t device = 0, inode = 0;
 };
 
-// Links are followed, but by is_link(). These are missing too: a link that leads to nothing or back
-// to itself, a path below a file, and a name that is too long.
+// All but is_link() follow links. These paths count as missing too: a link that leads to nothing or
+// back to itself, a path below a file, a name that is too long.
 FileInfo examine(const std::filesystem::path& path);
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);  // a regular one
 bool is_folder(const std::filesystem::path& path);
-// Returns whether the path itself is a symbolic link, even one that leads to nothing; false where
-// nothing is at the path. This alone does not follow links.
+// Returns whether the path itself is a symbolic link, even one that leads to nothing. Returns false
+// where nothing is at the path. A name that is too long is Error(kIo) here.
 bool is_link(const std::filesystem::path& path);
 // Returns the kind for messages: "missing", "a file", "a folder", "a pipe", "a socket" or "a
 // device".
@@ -39,13 +39,13 @@ std::string file_kind_name(const std::filesystem::path& path);
 // Returns the names in a folder in byte order, without "." and "..". Throws Error(kIo) for a
 // missing folder too.
 std::vector<std::string> list_folder(const std::filesystem::path& folder);
-// Does the same, but returns no names for a folder that is missing. Throws Error(kIo) where a file
-// is at the path or above it, where links lead back to themselves, and for a name that is too long.
+// Does the same, but returns no names for a missing folder. Still Error(kIo): a file at the path or
+// above it, links that lead back to themselves, a name that is too long.
 std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
 
-// Returns the absolute path of `path` without "." and "..": one string for all ways to write the
-// path. The names of links stay. The exception is a link before a "..": there the result names the
-// folder to which the link leads, as the system does. Nothing need be at the path.
+// Returns `path` as an absolute path without "." and "..". A slash at the end stays. Links keep
+// their names, except a link before a "..": its target replaces it, as the system resolves it.
+// Nothing need be at the path. An empty path throws std::filesystem::filesystem_error.
 std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 }  // namespace lmtrain

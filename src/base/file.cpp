@@ -43,7 +43,7 @@ void write_all(int fd, const fs::path& path, const char* data, size_t size) {
   }
 }
 
-// True when the lock was taken, false when another process has it.
+// Returns false when another process holds the lock.
 bool take_lock(int fd, const fs::path& path) {
   Retry retry;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -207,7 +207,7 @@ void append_file(const fs::path& path, std::string_view bytes, bool sync) {
   try {
     write_all(fd.get(), path, bytes.data(), bytes.size());
   } catch (const Error&) {
-    // Where this fails too, the next reader finds a torn line.
+    // If this fails too, the next reader finds a torn line.
     [[maybe_unused]] const int result = ::ftruncate(fd.get(), before);
     throw;
   }

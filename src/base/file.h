@@ -1,8 +1,8 @@
-// This is for files that must last. Every call checks what the operating system says and throws
-// Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason; nothing
-// here goes through iostreams, which report success on a full disk. A function that opens a file
-// throws Error(kData) where a pipe, a socket, a folder or a device is at the path; a character
-// device such as /dev/null may be written (open_file.h).
+// Functions and classes for files that must last. Every call checks what the operating system says.
+// It throws Error(kIo), or Error(kMemory) for ENOMEM, with the path, the operation and the reason.
+// Nothing here uses iostreams, which report success on a full disk. A function that opens a file
+// throws Error(kData) for a pipe, a socket, a folder or a device; a character device such as
+// /dev/null may be written (open_file.h).
 //
 // To publish is to write, fsync, rename, and fsync the folder. write_file_atomic does this for one
 // file; publish.h does it for folders.
@@ -28,9 +28,9 @@ class FileWriter {
  public:
   // Creates the file, or empties the one that is there.
   explicit FileWriter(const std::filesystem::path& path);
-  // Continues a file that must exist and have at least `kept.size` bytes: cuts it to that size and
-  // appends. crc() goes on from `kept.crc`. Neither size nor checksum of the file is checked: a
-  // shorter file grows by zeros. BufferedFile checks both.
+  // Cuts a file, which must exist, to `kept.size` bytes and appends to it. crc() goes on from
+  // `kept.crc`. It does not check the bytes that are there, and fills a shorter file with zeros.
+  // BufferedFile checks.
   FileWriter(const std::filesystem::path& path, const FileSum& kept);
   ~FileWriter();  // closes without a check; call finish() on success
   FileWriter(const FileWriter&) = delete;
@@ -57,8 +57,8 @@ class FileWriter {
   uint32_t crc_ = 0;
 };
 
-// Maps a whole file into memory, to be read only. For an empty file bytes() is empty. See
-// lost_pages.h for a file that is cut short meanwhile.
+// Maps a whole file into memory, to be read only. For an empty file bytes() is empty. lost_pages.h
+// says what happens when another program cuts the file short meanwhile.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -90,8 +90,8 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  // Releases the lock that this object holds, then tries to lock `path`. Returns false when another
-  // process, or another FileLock of this process, holds it.
+  // Releases the lock that this object holds, then tries to lock `path`. It does not wait: it
+  // returns false when another process, or another FileLock of this process, holds the lock.
   bool try_acquire(const std::filesystem::path& path);
 
  private:
@@ -108,30 +108,30 @@ void read_pieces(const std::filesystem::path& path,
 // Returns size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter.
 // It reads in pieces, so memory is constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
-// These two write a file from its beginning, sync it, and return its sum. The name in the folder
-// need not last yet. The copy is made in pieces, so memory is constant.
+// These two write a file from its beginning, fsync it, and return its sum. They do not sync its
+// folder. The copy is made in pieces, so memory is constant.
 FileSum write_file_synced(const std::filesystem::path& path, std::string_view bytes);
 FileSum copy_file_synced(const std::filesystem::path& from, const std::filesystem::path& to);
 // Writes PATH.tmp, syncs it and renames it to PATH: a reader sees the old bytes or the new ones,
 // also after a crash. Two writers of one path at a time are not allowed. A failure may leave
 // PATH.tmp there. A symbolic link at PATH is replaced, not followed.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes);
-// Does the same without fsync, for a file whose next version comes soon: a reader sees the old
+// Does the same without fsync, for a file whose next version comes soon. A reader sees the old
 // bytes or the new ones, but after a crash of the machine the file may be empty.
 void replace_file_unsynced(const std::filesystem::path& path, std::string_view bytes);
 // Appends the bytes in one write; creates the file if it is missing. With `sync` the bytes and the
-// name of the file are on disk afterwards. Where the system refuses a part of the bytes, it removes
-// the others again.
+// name of the file are on disk afterwards. When a write fails, it cuts the file back to its old
+// size and throws.
 void append_file(const std::filesystem::path& path, std::string_view bytes, bool sync);
-// Writes `bytes` at `offset` of a file that must be there. The file grows where the bytes go beyond
-// its end. No fsync.
+// Writes `bytes` at `offset` of a file that must be there. Bytes beyond the end make the file grow.
+// No fsync.
 void overwrite_file(const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
 // Sets the size of a file that must be there. No fsync.
 void truncate_file(const std::filesystem::path& path, uint64_t size);
 // Renames as rename(2) and fsyncs the parent folder of `to`. A file at `to` is replaced; a folder
 // there must be empty.
 void publish_rename(const std::filesystem::path& from, const std::filesystem::path& to);
-// fsyncs a folder, so that the names in it last. Does nothing where the file system cannot.
+// fsyncs a folder, so that the names in it last. No error where the file system cannot (EINVAL).
 void sync_directory(const std::filesystem::path& path);
 // Creates a folder and its parents, and syncs their names. Folders that are there already are fine.
 void create_directories(const std::filesystem::path& path);
@@ -144,10 +144,9 @@ void remove_tree(const std::filesystem::path& path);
 void require_free_space(const std::filesystem::path& path, uint64_t bytes,
                         std::string_view purpose);
 
-// A BufferedFile is for many small writes, which wait in a buffer of 1 MiB, and for a file that
-// another process may continue. sync() returns the size and checksum of the file on disk; with
-// these a later process opens the file again, also after a crash. It is not thread-safe. Throws the
-// errors of this header.
+// A BufferedFile collects small writes in a buffer of 1 MiB. sync() returns the size and checksum
+// of the file on disk; with these a later process continues the file, also after a crash. It is not
+// thread-safe. Throws the errors of this header.
 class BufferedFile {
  public:
   // Creates the file, or empties the one that is there.

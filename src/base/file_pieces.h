@@ -1,5 +1,5 @@
-// A file that several processes write together: one makes it with its whole size, each writes its
-// pieces, and the pieces are joined to size and CRC-32C of the whole.
+// Several processes write one file together. One process creates the file with its whole size, each
+// process writes its pieces, and joined_sum() gives size and CRC-32C of the whole.
 //
 // All calls throw the errors of file.h.
 #pragma once
@@ -24,8 +24,8 @@ struct FilePiece {
 // Creates the file, or empties an existing one, and fills it with `size` bytes of zeros. No fsync.
 void create_file_of_size(const std::filesystem::path& path, uint64_t size);
 
-// A PieceWriter writes pieces of a file that must be there and has its size. Other processes may be
-// writing other pieces.
+// A PieceWriter writes pieces of a file that create_file_of_size() has made. Other processes may
+// write other pieces meanwhile.
 class PieceWriter {
  public:
   explicit PieceWriter(const std::filesystem::path& path);
@@ -52,20 +52,19 @@ class PieceWriter {
 // elsewhere.
 FileSum joined_sum(std::vector<FilePiece> pieces, uint64_t size, const std::filesystem::path& path);
 
-// Finds out whether several processes, maybe on several machines, can write one file together: all
-// see the file, and no process overwrites what another has written. A network file system may fail:
-// a machine writes a whole page where its process wrote a part of the page.
+// These three test whether `count` processes, maybe on several machines, can write one file
+// together: all see the file, and no process overwrites the bytes of another. Network file systems
+// may fail: one machine writes a whole page where its process wrote a part of the page.
 //
 // The first process calls create_joint_file(). Then all call write_in_joint_file(). When all calls
-// have returned, the first process calls holds_writes(). The parts of the processes alternate every
-// thousand bytes, so each page has parts of several processes.
+// have returned, the first process calls holds_writes().
 //
 // Creates the file, with room for the parts of `count` processes. Throws Error(kIo).
 void create_joint_file(const std::filesystem::path& path, int count);
-// Writes and syncs the parts of the process `rank`. Returns false where the file is not there, or
-// the system refuses.
+// Writes and syncs the parts of process `rank`, from 0 to `count` - 1. Returns false where the file
+// is missing or the system refuses.
 bool write_in_joint_file(const std::filesystem::path& path, int rank, int count);
-// Returns whether the file holds what these processes have written. Throws Error(kIo).
+// Returns whether the file holds the parts of these processes. Throws Error(kIo).
 bool holds_writes(const std::filesystem::path& path, const std::vector<int>& ranks, int count);
 
 }  // namespace lmtrain

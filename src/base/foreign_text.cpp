@@ -100,8 +100,8 @@ class WideUnits {
 
 bool is_wide_blank(unsigned unit) { return unit == ' ' || (unit >= '\t' && unit <= '\r'); }
 
-// Whether all of it is ASCII, or it is a text of one script: it has blanks, and apart from those of
-// ASCII, of Latin-1 and of punctuation its high bytes are two at most. Token ids have many.
+// Returns whether the text is ASCII, or is of one script: it has blanks, and at most two different
+// high bytes beside those of ASCII, Latin-1 and punctuation. Token ids have many high bytes.
 bool is_wide_text(const WideUnits& units) {
   constexpr size_t kFewest = 4, kFewestOfScript = 16, kMostHigh = 2, kBlankOneOf = 20;
   constexpr unsigned kPunctuation = 0x20;

@@ -1,6 +1,6 @@
-// These functions recognise, by its first bytes, a file that lies in the place of another: the
-// pointer that a tool left for it, an error page of the server that should have sent it, or the
-// right text in an encoding that nobody reads here. Readers ask them for their messages.
+// These functions recognise, by its first bytes, a file that is not what its name says. It may be a
+// pointer that a tool left, an error page of a server, or text in an encoding that lmtrain does not
+// read. Readers put the answers into their messages.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace lmtrain {
 
-// As many first bytes of a file are enough for these functions.
+// `head` is the first bytes of a file; this many are enough.
 inline constexpr size_t kForeignHeadBytes = 512;
 
-// Returns what a file is that begins with `head` and is never text or data itself, with what to do:
-// "a pointer of git-lfs and not the file itself: run git lfs pull". It is a pointer of git-lfs,
-// git-annex, DVC or Xet, or text in UTF-32 with a byte order mark, or in UTF-16 with or without
-// one. Empty for every other file.
+// Returns what the file is and what to do: "a pointer of git-lfs and not the file itself: run git
+// lfs pull". It knows pointers of git-lfs, git-annex, DVC and Xet, text in UTF-32 with a byte order
+// mark, and text in UTF-16 with or without one. Returns "" for every other file.
 std::string foreign_text(std::string_view head);
-// Returns whether it is one of these pointers.
+// Returns whether the file is one of these pointers. A pointer is a small file: with
+// kForeignHeadBytes or more in `head` the answer is false.
 bool is_file_pointer(std::string_view head);
 
-// Returns the same, and also what a server sends in place of a file that it does not give: a web
-// page, "Entry not found", an error as JSON or XML. Such bytes may be meant where text is read, so
-// this is for files that could not be read as data.
+// Does the same, and also knows the answers of a server that refused the file: a web page, "Entry
+// not found", an error as JSON or XML. A text may begin like that too, so ask this only about a
+// file that could not be read as data.
 std::string foreign_data(std::string_view head);
 
 }  // namespace lmtrain

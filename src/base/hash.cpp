@@ -42,8 +42,8 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsi
 }
 #endif
 
-// The product of two polynomials modulo that of the CRC. Bit 31 is the coefficient of x^0, as in
-// the CRC itself, so a factor x is a shift to the right.
+// Returns the product of two polynomials modulo the CRC's polynomial. Bit 31 is the coefficient of
+// x^0, as in the CRC itself, so a factor x is a shift to the right.
 constexpr uint32_t crc_product(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {

@@ -15,11 +15,11 @@
 
 namespace lmtrain {
 
-// Returns the CRC-32C of a text whose beginning has the CRC-32C `crc`, and whose other `size` bytes
-// are at `data`. The CRC of an empty beginning is 0.
+// Continues a checksum: `crc` is the CRC-32C of the bytes so far (0 for none), and `size` more
+// bytes are at `data`. Returns the CRC-32C of all.
 uint32_t crc32c(uint32_t crc, const void* data, size_t size);
-// Returns the CRC-32C of two texts, one after the other: `first` and `second` are the CRCs of each,
-// and `second_size` is the length of the second in bytes.
+// Returns the CRC-32C of two texts joined. `first` and `second` are their CRCs, and `second_size`
+// is the size of the second in bytes.
 uint32_t joined_crc32c(uint32_t first, uint32_t second, uint64_t second_size);
 
 struct Hash128 {
@@ -47,7 +47,7 @@ constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64
 class Hasher {
  public:
   Hasher() = default;
-  // Goes on after the fields that gave this digest().
+  // Continues after the fields whose digest() is `digest`.
   explicit Hasher(const Hash128& digest) : low_(digest.low), high_(digest.high) {}
   Hasher& add(std::string_view field);
   Hasher& add(uint64_t value);
@@ -58,9 +58,9 @@ class Hasher {
   uint64_t high_ = 0;
 };
 
-// Returns the hash by which split, sample and the order of held-out text identify a text; `hash` is
-// its hash128(). The function never changes, and no seed enters. (hash64("") is 0, which would
-// always come first.)
+// Returns the 64-bit hash that identifies a text for the split, the sample and the order of
+// held-out text. `hash` is the text's hash128(). No seed enters, and the function never changes.
+// (hash64("") is 0, which would always come first.)
 inline uint64_t text_hash(const Hash128& hash) { return mix64(hash.low); }
 
 }  // namespace lmtrain

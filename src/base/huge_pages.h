@@ -1,5 +1,5 @@
-// An allocator for tables of megabytes that are read in any order: it asks the system for pages of
-// 2 MiB, so that a processor finds their addresses in its cache of pages. Any thread may use it.
+// An allocator for tables of megabytes that are read in random order. It asks the system for pages
+// of 2 MiB, so that reads miss the TLB less often. Any thread may use it. Throws std::bad_alloc.
 #pragma once
 
 #include <sys/mman.h>

@@ -72,7 +72,7 @@ constexpr const char* kRefused =
     "answers, or check the disk";
 
 void print_text(const char* text) {
-  // Nothing can be done about an error here.
+  // An error here has no remedy.
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
 
@@ -108,7 +108,7 @@ extern "C" void on_bus_error(int number, siginfo_t* info, void*) {
       return;
     }
   }
-  // Not ours: as without a handler.
+  // The address is in no mapped file: do what happens without a handler.
   std::signal(number, SIG_DFL);
   ::raise(number);
 }

@@ -2,11 +2,11 @@
 // short, or the file system refuses. The kernel then sends SIGBUS, which by default ends the
 // process without a message.
 //
-// handle_lost_pages() changes that in two ways. For a file that was passed to survive_lost_pages()
-// a lost page reads as zeros; the reader must call require_whole() after it has read, before it
-// uses what it read. For every other mapped file the process ends at once with a message that names
-// the file, and with the exit code of kData (cut short) or kIo (anything else). All functions are
-// thread-safe.
+// handle_lost_pages() changes that in two ways. A lost page of a file that was passed to
+// survive_lost_pages() reads as zeros; its reader calls require_whole() after it has read, and
+// before it uses the bytes. A lost page of any other mapped file ends the process at once, with a
+// message that names the file. The exit code is that of kData (cut short) or kIo (anything else).
+// All functions are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,8 @@ namespace lmtrain {
 // Installs the handler of SIGBUS. Call once.
 void handle_lost_pages();
 void survive_lost_pages(const MappedFile& file);
-// Throws Error(kData) if a page of `file` was lost because the file is shorter than it was,
-// Error(kIo) if a page was lost for another reason. It is cheap: one load while no page of any file
-// was lost.
+// Throws when a page of `file` was lost: Error(kData) where the file became shorter, else
+// Error(kIo). It is cheap: one load while no page of any file was lost.
 void require_whole(const MappedFile& file);
 
 // MappedFile alone calls these, after it has mapped a file and before it unmaps it.

@@ -50,8 +50,7 @@ std::vector<ControlGroup> control_groups(const std::string& controller,
     const int version = controllers == ",," ? 2 : 1;
     if (version == 1 && controllers.find("," + controller + ",") == std::string::npos) continue;
     const fs::path mount = root / (version == 2 ? "sys/fs/cgroup" : "sys/fs/cgroup/" + controller);
-    // In a container the path may be one of the host's: then the root of what is mounted is the
-    // group.
+    // In a container the path may be the host's. Then the root of the mount is the group.
     fs::path group = fs::path(line.substr(second + 1)).relative_path();
     for (;; group = group.parent_path()) {
       groups.push_back({mount / group, version});
@@ -120,7 +119,7 @@ int default_threads(int sharers) {
 
 namespace {
 
-// The number behind `key` in a file of "key value" or "key: value kB" lines.
+// Returns the number after `key` in a file of "key value" or "key: value kB" lines.
 std::optional<uint64_t> field(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -134,7 +133,7 @@ std::optional<uint64_t> field(const fs::path& file, const std::string& key) {
   return std::nullopt;
 }
 
-// The number a file consists of; "max" is none.
+// Returns the number that is the whole content of a file; nothing for "max".
 std::optional<uint64_t> number(const fs::path& file) {
   std::ifstream in(file);
   uint64_t value = 0;

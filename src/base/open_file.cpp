@@ -73,7 +73,7 @@ int open_file(const fs::path& path, int flags, std::string_view action) {
   Descriptor fd(try_open(path, flags | O_NONBLOCK));
   if (fd.get() < 0) {
     const int error = errno;
-    // A pipe that nobody reads, a socket, a folder to be written.
+    // The path is a pipe without a reader, a socket, or a folder opened to write.
     if (error == ENXIO || error == EISDIR) fail_no_file(path);
     fail_on_file(action, path, error);
   }

@@ -23,8 +23,8 @@ namespace lmtrain {
 class Retry {
  public:
   // Returns true when the call is to be tried again: `error` (errno) is one of the codes above and
-  // has not come too often. It waits before it returns, 0.3 s over all tries, except for EINTR.
-  // errno still holds `error` afterwards.
+  // has not come too often. Before it returns true it waits, 0.3 s over all tries; EINTR needs no
+  // wait. errno still holds `error` afterwards.
   bool again(int error) {
     constexpr int kMostWaits = 5;
     if (error == EINTR) return interrupted(error);
@@ -82,17 +82,17 @@ class Descriptor {
 // Returns a descriptor from open(2) with `flags`, O_CLOEXEC and mode 0644; the caller closes it.
 // Calls fail_on_file(action) when refused.
 int open_any(const std::filesystem::path& path, int flags, std::string_view action);
-// Does the same for what must be a file: throws Error(kData) that names the path when it is a pipe,
-// a socket, a folder, a block device or, to be read, a character device. A character device, such
-// as /dev/null, may be written. Never waits for the other end of a pipe.
+// Does the same for a path that must be a file. Throws Error(kData) that names the path for a pipe,
+// a socket, a folder, a block device, and for a character device that is opened to read. A
+// character device, such as /dev/null, may be written. Never waits for the other end of a pipe.
 int open_file(const std::filesystem::path& path, int flags, std::string_view action);
 // Returns the size in bytes of the open file; `path` is for messages.
 uint64_t size_of(int fd, const std::filesystem::path& path);
 // Reads up to `size` bytes, as read(2): returns how many, 0 at the end. Calls fail_on_file when
 // refused.
 size_t read_some(int fd, const std::filesystem::path& path, char* out, size_t size);
-// Writes all bytes at an offset, as pwrite(2). Calls fail_on_file when refused: a part of the bytes
-// may be written.
+// Writes all bytes at an offset, as pwrite(2). Calls fail_on_file when refused; a part of the bytes
+// may be written then.
 void write_at(int fd, const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
 // Calls fsync(2), and fail_on_file when refused.
 void sync_file(int fd, const std::filesystem::path& path);

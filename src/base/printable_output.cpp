@@ -33,7 +33,7 @@ class PrintableBuffer : public std::streambuf {
   }
 
  private:
-  // How many bytes at the end may be the beginning of a character of which more comes.
+  // Returns how many bytes at the end may begin a character whose other bytes are still to come.
   size_t unfinished() const {
     size_t size = 0;
     while (size < 3 && size < pending_.size() &&

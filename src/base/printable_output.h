@@ -1,5 +1,5 @@
-// While a PrintableOutput exists, what is written to a stream cannot steer the terminal: bytes that
-// could are spelled as shown() of text.h spells them. Newlines, tabs and JSON stay what they are.
+// While a PrintableOutput exists, no text that is written to its stream can steer the terminal:
+// shown() of text.h spells the bytes that could. Newlines and tabs stay, and JSON keeps its values.
 // Names of files, keys and texts of documents reach std::cout in many places.
 #pragma once
 

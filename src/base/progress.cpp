@@ -25,7 +25,8 @@ bool has_command(std::string_view line) {
   return line.find(": cp ") != std::string_view::npos;
 }
 
-// Where the text of a line begins: behind its label of ten columns, or where its indentation ends.
+// Returns where the text of a line begins: after its label of ten columns, or after its
+// indentation.
 size_t text_column(std::string_view line) {
   constexpr size_t kLabel = 11, kFurther = 2;
   if (line.starts_with(' ')) return std::min(line.find_first_not_of(' '), line.size());

@@ -19,17 +19,17 @@ struct LinePart {
 
 // Returns all parts, two spaces apart.
 std::string whole_line(const std::vector<LinePart>& parts);
-// Leaves out parts, the highest `drop` first, until the line has at most `columns` bytes. If that
-// is not enough, the line is cut off there.
+// Leaves out parts, the highest `drop` first, until the line has at most `columns` bytes. A line
+// that is still longer is cut after `columns` bytes.
 std::string fitted_line(std::vector<LinePart> parts, size_t columns);
 
-// Breaks the lines of `text` that have more than `columns` columns, before a word; the rest of a
-// line is indented as its text is. Two kinds of line stay whole, so that they can be copied from
-// the terminal: those with a command (`lmtrain ...`), and a word that is longer than a line.
+// Breaks each line of `text` that has more than `columns` characters, before a word; its next lines
+// are indented as its text is. So that they can be copied from the terminal, a line with a command
+// (`lmtrain ...`) and a word that is longer than a line stay whole.
 std::string wrapped_lines(std::string_view text, size_t columns);
 
-// A ProgressBar shows how far a pass over a known number of bytes has come, and the time left. A
-// pass also learns from it that a signal asks to stop.
+// A ProgressBar shows how far a pass over a known number of bytes has come, and the time left. It
+// also stops the pass when a signal asks to stop.
 class ProgressBar {
  public:
   // Prints nothing yet. The lines begin with `action`: "reading".
@@ -41,8 +41,7 @@ class ProgressBar {
   // Counts `bytes` more as done, and prints the line: on a terminal at most every half second,
   // elsewhere once a minute. Throws StopRequested (base/stop.h) when a signal has asked to stop.
   void advance(uint64_t bytes);
-  // Counts bytes that an earlier pass has done. They raise the share that is done, but not the
-  // speed.
+  // Counts bytes that an earlier pass has done. They count in the share done, but not in the speed.
   void skip(uint64_t bytes) { skipped_bytes_ += bytes; }
   // Logs a note with the result of the pass and how long it took: "reading  9 documents in 3s".
   void finish(std::string_view result);

@@ -41,6 +41,7 @@ bool exchange(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+// Without an exchange the old folder is first moved aside, and removed at the end.
 void replace_folder(const fs::path& from, const fs::path& to) {
   if (exchange(from, to)) {
     sync_directory(to.parent_path());
@@ -79,7 +80,7 @@ namespace {
 
 using Existing = Unpublished::Existing;
 
-// Throws where what is written, a file or a folder, could not be moved to `target`.
+// Throws where `written`, a file or a folder, could not be moved to `target`.
 void require_free(const fs::path& target, FileKind written, Existing existing) {
   const FileKind kind = examine(target).kind;
   std::error_code error;
@@ -98,8 +99,8 @@ void require_free(const fs::path& target, FileKind written, Existing existing) {
           "; nothing is overwritten: give another path, or remove it first"));
 }
 
-// The path without a slash at its end, which names the same. A folder cannot be renamed to a link,
-// so a link to a folder is followed.
+// Returns the absolute path without a slash at its end. A folder cannot be renamed to a link, so it
+// follows a link to a folder.
 fs::path place_of(const fs::path& path) {
   const fs::path whole = absolute_path(path);
   const fs::path place = whole.has_filename() ? whole : whole.parent_path();

@@ -1,11 +1,9 @@
 // Files and folders that appear at their place whole: a kill at any instant leaves what was there
 // or what is new, and no reader sees a mixture.
 //
-// replace_folder() puts a folder in the place of another, which may be missing. The two folders are
-// exchanged in one step (renameat2 with RENAME_EXCHANGE). Then the folder above is synced, and the
-// old folder removed. Some file systems (NFS) cannot exchange. There the old folder is first moved
-// aside, to .replaced-NAME. A process that is killed before the new folder is in place leaves no
-// folder NAME; put_back_replaced() moves the old folder back.
+// replace_folder() puts a folder in the place of another, which may be missing. Where the file
+// system cannot exchange two folders in one step (NFS), a process that is killed meanwhile may
+// leave the old folder as .replaced-NAME and no folder NAME; put_back_replaced() moves it back.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +15,7 @@ namespace lmtrain {
 
 // Renames the folder `from`, whose files are synced, to `to` in the same parent. A folder or link
 // that was at `to` is removed; the target of a link stays. Throws Error(kIo) when the system
-// refuses: at `to` is then the old folder, or the new one.
+// refuses. Then `to` is what it was, or the new folder, or missing until put_back_replaced().
 void replace_folder(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Settles what a killed replace_folder() has left in `parent`: a .replaced-NAME is moved back to
@@ -35,9 +33,9 @@ class Unpublished {
   enum class Existing { kIsAnError, kIsReplaced };
 
   // Creates the folders above `target`, if they are missing. `kind` is what is to appear: kFile or
-  // kFolder. A folder may be published over an empty folder, also through a link. Throws
-  // Error(kUsage) when anything else is at the target, unless it is a file that is to be replaced;
-  // Error(kIo).
+  // kFolder. A folder may replace an empty folder; a link to that folder is followed. With
+  // kIsReplaced a file may replace a file. Throws Error(kUsage) when anything else is at the
+  // target, and Error(kIo).
   Unpublished(const std::filesystem::path& target, FileKind kind,
               Existing existing = Existing::kIsAnError);
   ~Unpublished();
@@ -46,8 +44,8 @@ class Unpublished {
 
   // The caller creates the file or folder at this path; nothing is there before.
   const std::filesystem::path& path() const { return path_; }
-  // Renames path() to the target and syncs the folder above. The files must be synced. Throws like
-  // the constructor when something has appeared at the target meanwhile.
+  // Renames path() to the target and syncs the folder above. The caller has synced the files.
+  // Throws like the constructor when something has appeared at the target meanwhile.
   void publish();
 
  private:

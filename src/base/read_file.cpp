@@ -1,4 +1,4 @@
-// The functions of read_file.h, and those of file.h that read.
+// The functions of read_file.h, and the functions of file.h that read.
 #include "base/read_file.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
                                     "be"));
 }
 
-// For as long as no signal asks to stop.
+// Throws StopRequested when a signal asks to stop.
 void wait_until_readable(int fd) {
   constexpr int kMilliseconds = 100;  // a signal may come just before poll()
   pollfd input{fd, POLLIN, 0};
@@ -39,8 +39,8 @@ void wait_until_readable(int fd) {
   }
 }
 
-// Until the end: a file of /proc says that it has no bytes, and a pipe has no size. `wait` is
-// called before each read.
+// Reads to the end, whatever the size: a file of /proc says that it has no bytes, and a pipe has no
+// size. Calls `wait` before each read.
 std::string read_all(
     int fd, const fs::path& path, uint64_t expected, uint64_t most,
     const std::function<void(int)>& wait = [](int) {}) {

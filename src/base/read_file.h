@@ -1,10 +1,9 @@
 // These functions read regular files, with a limit on their size. read_file(path) of file.h is for
-// small files that describe something, a config, a state, a list of tensors: at most
-// kMostOfSmallFile bytes.
+// small files of at most kMostOfSmallFile bytes, such as a config, a state or a list of tensors.
 //
 // All but read_file_or_pipe throw Error(kData) that names the path for a pipe, socket, device or
-// folder in place of a file, and never wait for the other end of a pipe. A refusal that may pass
-// (Retry of open_file.h) is tried again; for any other they throw Error(kIo).
+// folder; they never wait for the other end of a pipe. A refusal that may pass (Retry of
+// open_file.h) is tried again; any other is Error(kIo).
 #pragma once
 
 #include <cstddef>

@@ -11,11 +11,11 @@
 namespace lmtrain {
 
 // A signal asks the process to stop. The first SIGTERM, SIGINT, SIGUSR1 or SIGHUP is only noted:
-// work that can stop calls stop_signal() from time to time. A second one ends the process at once
-// with exit code 128+n, and nothing is saved; the same signal again within 0.1 s counts as the
-// first one delivered twice, and a second SIGHUP never counts. Where SIGHUP is ignored (nohup), it
-// stays so. System calls that a signal interrupts go on (SA_RESTART). SIGXFSZ and SIGPIPE
-// are ignored, so that a file size limit and a pipe that nobody reads are errors of write().
+// work that can stop calls stop_signal() from time to time. A second signal ends the process at
+// once with exit code 128+n, and nothing is saved. Two signals do not count as a second one: the
+// same signal within 0.1 s, and SIGHUP. Where SIGHUP is ignored (nohup), it stays so. System calls
+// that a signal interrupts go on (SA_RESTART). SIGXFSZ and SIGPIPE are ignored, so that a file size
+// limit and a pipe that nobody reads are errors of write().
 //
 // Call once, before any thread starts.
 void install_signal_handlers();
@@ -40,7 +40,7 @@ inline void throw_if_stopped() {
   if (const int number = stop_signal(); number != 0) throw StopRequested{number};
 }
 
-// A Poll is called now and then by work that may take minutes, and stops that work by throwing.
+// Work that may take minutes calls a Poll now and then. The Poll stops the work by throwing.
 using Poll = std::function<void()>;
 // Calls `poll` once every 2^20 items; `item` counts from 0.
 inline void poll_at(size_t item, const Poll& poll) {

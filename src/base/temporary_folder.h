@@ -1,4 +1,4 @@
-// Folders for temporary files, which go with their owner.
+// Folders for temporary files, which their owner's destructor removes.
 #pragma once
 
 #include <stdlib.h>
@@ -53,14 +53,14 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// A ScratchFolder is an empty folder for temporary files of many gigabytes. It is removed with its
-// owner. A killed owner leaves the folder, and the next ScratchFolder of that name empties it: a
-// lock in the folder says whether the owner lives.
+// A ScratchFolder is an empty folder for temporary files of many gigabytes. Its destructor removes
+// it. A killed process leaves the folder, and the next ScratchFolder at that path empties it: a
+// lock in the folder says whether a process still uses it.
 class ScratchFolder {
  public:
   // Makes the folder `name` in the first of `parents` that can be written to and has `bytes` free.
-  // Throws Error(kUsage) when another process has the folder, Error(kIo) with the reason for each
-  // parent when no parent will do.
+  // Throws Error(kUsage) when another process uses that folder, and Error(kIo) with a reason for
+  // each parent when no parent will do.
   ScratchFolder(const std::vector<std::filesystem::path>& parents, const std::string& name,
                 uint64_t bytes);
   ~ScratchFolder();

@@ -30,14 +30,14 @@ std::string counted(int64_t count, std::string_view noun);
 // Turns A to Z into lower case; all else stays.
 std::string lower_case(std::string_view text);
 
-// Returns the text up to its first newline, all of it where it has none.
+// Returns the text before its first newline, or the whole text where it has no newline.
 std::string first_line(std::string_view text);
 
 // Returns the text as one word of a shell, quoted where it has to be.
 std::string shell_quoted(const std::string& text);
 
-// Returns the text as `ls` shows a name: what could move the cursor, change colours or hide other
-// text, and what is not UTF-8, is spelled with a backslash (\033, \n, \377, \u202e). With
+// Returns the text as `ls` shows a name: with a backslash (\033, \n, \377, \u202e) for characters
+// that could move the cursor, change colours or hide text, and for bytes that are not UTF-8. With
 // `keeps_lines` tabs and newlines stay as they are.
 std::string shown(std::string_view text, bool keeps_lines = false);
 template <std::same_as<std::filesystem::path> Path>  // no string that might be a path too
@@ -46,13 +46,14 @@ std::string shown(const Path& path) {
 }
 
 // Returns the candidate with the smallest edit distance to `word` (insertions, deletions,
-// substitutions and swaps of neighbouring bytes); the first of several. Empty when none is near
-// enough to be a likely typo: a distance of 1 always is, a larger one if it is at most a third of
-// the length of the longer word.
+// substitutions and swaps of neighbouring bytes); the first of several. Returns "" when no
+// candidate is near. A distance of 1 is near; a larger one is near if it is at most a third of the
+// length of the longer word.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& candidates);
 
-// Returns the `count` candidates that are the most like `word`, the nearest first: those that hold
-// one of its parts between "_", then by edit distance. None is left out for being far.
+// Returns the `count` candidates that are the most like `word`, the nearest first, however far.
+// Candidates that hold a part of `word`, three bytes or more between "_", come first; the others
+// follow by edit distance.
 std::vector<std::string> most_similar_words(std::string_view word,
                                             const std::vector<std::string>& candidates,
                                             size_t count);
@@ -64,8 +65,8 @@ std::string printed(const char* format, double value);
 std::string format_count(double count);
 // Returns bytes in binary units: 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
-// Returns whole seconds as "45s", "3m05s", "2h07m" or "1d03h". Anything below the smaller unit is
-// cut off; a negative time is "0s". Requires a finite number.
+// Rounds to whole seconds, and returns "45s", "3m05s", "2h07m" or "1d03h"; smaller units are cut
+// off. A negative time is "0s". Requires a finite number.
 std::string format_duration(double seconds);
 // Returns a time, by default the present one, in UTC: "2026-11-21T09:43:00.123Z".
 std::string utc_timestamp(

@@ -15,7 +15,7 @@ size_t decode_utf8(std::string_view text, char32_t& code_point);
 
 // Returns how many bytes at the beginning of `text` are valid characters.
 size_t valid_utf8_prefix(std::string_view text);
-// The byte order mark, with which some programs begin a text.
+// The byte order mark that some programs put before a text.
 inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 inline bool is_utf8(std::string_view text) { return valid_utf8_prefix(text) == text.size(); }
 
@@ -24,7 +24,7 @@ inline bool is_utf8_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-// Appends `text` with each byte that belongs to no valid character replaced by U+FFFD.
+// Appends `text` to `out`. U+FFFD replaces each byte that is no part of a valid character.
 void append_replacing_malformed(std::string& out, std::string_view text);
 
 // Appends the bytes of one character. Requires a code point below 0x110000 that is no surrogate.

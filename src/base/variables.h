@@ -1,4 +1,4 @@
-// Paths in a config may hold ${NAME}, which stands for a variable of the environment.
+// A path in a config may hold ${NAME}: the value of the environment variable NAME stands there.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct ReplacedVariables {
   bool is_closed = true;  // false: a "${" has no "}"; `text` has it as it stands
 };
 // Replaces every ${NAME} of `text`, from left to right, up to the first variable that is not set. A
-// "$" without "{" stays. Values are not searched for further variables. Throws nothing.
+// "$" without "{" stays. A ${NAME} inside a value stays. Throws nothing.
 ReplacedVariables replace_variables(std::string_view text);
 
 }  // namespace lmtrain

@@ -231,7 +231,7 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                     "; lower that, or give tokenizer.model"));
 }
 
-// Attention covers the whole row, as far as a window of this size reaches.
+// lmtrain computes attention over whole rows, so a window must cover a whole row.
 void check_window(const Config& config, Rules& rules) {
   const ModelConfig& model = config.model;
   const bool has_window = model.model_type == ModelArchitecture::kMistral && model.sliding_window;
@@ -269,7 +269,7 @@ bool completes_shape(const Config& config) {
          !given("model.num_key_value_heads");
 }
 
-// Whether so many processes fit is known where they are (training/preflight.h).
+// training/preflight.h checks the number of processes, which is not known here.
 void check_parallel(const ParallelConfig& c, Rules& rules) {
   rules.require(is_power_of_two(c.parts), {"parallel.parts"},
                 str("parallel.parts ", c.parts, " is not a power of two; nearest: ",

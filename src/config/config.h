@@ -72,7 +72,7 @@ struct TokenizerConfig {
   std::optional<std::string> model;
   TokenizerTrainConfig train;
   bool allow_mismatch = false;  // with init_from: the weights may belong to another tokenizer
-  // None means auto. A given tokenizer's own files then decide; a trained tokenizer adds both. The
+  // none: auto. The files of a given tokenizer then decide; a trained tokenizer adds both. The
   // config of a run has the values (prepare/given_tokenizer.h).
   std::optional<bool> add_bos;
   std::optional<bool> add_eos;
@@ -118,7 +118,7 @@ void add_settings(Table& t, TokenizerConfig& c) {
 
 struct DataSourceConfig {
   std::string path;      // file, folder or glob
-  double weight = 1.0;   // how often an epoch sees the source; without effect in data.eval
+  double weight = 1.0;   // how often an epoch sees the source; no effect in data.eval
   std::string set = {};  // the named set of data.eval that it belongs to; empty: none
   bool operator==(const DataSourceConfig&) const = default;
 };
@@ -134,7 +134,7 @@ void add_settings(Table& t, DataSourceConfig& c) {
 
 struct DataConfig {
   std::vector<DataSourceConfig> train;
-  // Sources of evaluation text; either all of them have a set or none has. Without sources,
+  // Sources of evaluation text. Either each source has a set, or no source has one. none:
   // eval_fraction of `train` is held out.
   std::optional<std::vector<DataSourceConfig>> eval;
   double eval_fraction = 0.01;  // share of each source; 0: none
@@ -285,8 +285,8 @@ struct RopeScalingConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 8192;
-  // Parts of yarn. Without attention_factor it follows from factor, mscale and mscale_all_dim; one
-  // of these two has no effect without the other.
+  // The fields from here on are for yarn. Where attention_factor is none, factor, mscale and
+  // mscale_all_dim give it. mscale and mscale_all_dim have an effect only together.
   std::optional<double> attention_factor = std::nullopt;
   std::optional<double> mscale = std::nullopt;
   std::optional<double> mscale_all_dim = std::nullopt;
@@ -340,12 +340,11 @@ void add_settings(Table& t, RopeScalingConfig& c) {
       "The pairs of beta_fast and beta_slow are rounded, outwards, to whole ones.");
 }
 
-// Names and meanings are as in transformers' LlamaConfig, Qwen3Config, Qwen2Config and
-// MistralConfig, but for two settings that these lack. activation_checkpointing saves memory: the
-// backward pass computes activations again. `initializer` says which matrices begin at zero. A
-// Qwen3 is a Llama with a norm of each query and key head (QK-norm), and a Qwen2 a Llama with
-// biases of queries, keys and values. A Mistral is a Llama, since rows are not longer than its
-// window.
+// Names and meanings are those of transformers' LlamaConfig, Qwen3Config, Qwen2Config and
+// MistralConfig. Only lmtrain has `size`, `initializer` (which matrices begin at zero), `dropout`
+// and activation_checkpointing (the backward pass computes activations again, which saves memory).
+// A Qwen3 is a Llama with QK-norm, and a Qwen2 a Llama with biases of queries, keys and values. A
+// Mistral is a Llama, since rows are not longer than its window.
 struct ModelConfig {
   ModelArchitecture model_type = ModelArchitecture::kLlama;
   std::optional<std::string> size;  // "auto" or parameters, "3M"; none once the shape is chosen
@@ -372,8 +371,8 @@ struct ModelConfig {
   int64_t resolved_head_dim() const { return head_dim.value_or(hidden_size / num_attention_heads); }
 };
 
-// `prefix` is "model.", or empty for the table of transformers' config.json. It has the keys of
-// LlamaConfig, Qwen3Config, Qwen2Config and MistralConfig that are known but change nothing here.
+// `prefix` is "model.", or "" for the table of transformers' config.json. Both tables also accept
+// the keys of transformers' four classes that change nothing here.
 template <class Table>
 void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
   const auto add = [&](const char* key, auto slot, const char* meaning) -> auto& {
@@ -525,25 +524,24 @@ void add_settings(Table& t, BatchConfig& c) {
       .null_is("about 8192 on a CPU, on a GPU what its memory holds, up to 65536", "auto");
 }
 
-// The defaults that follow optimizer.type. The number of betas is the one that the type takes.
+// The defaults that depend on optimizer.type. The type takes exactly as many betas as are here.
 struct OptimizerDefaults {
   double lr = 1e-3;
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8;
   double weight_decay = 0.1;
   double momentum = 0.95;
-  // Which settings have an effect: optimizer.eps; optimizer.momentum and nesterov;
-  // optimizer.base_width, where it is known how the rate follows the width of a model. It is known
-  // of Muon, and of a rule whose step moves each weight by about lr, whatever its matrix.
+  // Which settings have an effect: has_eps: optimizer.eps; has_momentum: optimizer.momentum and
+  // nesterov; follows_width: optimizer.base_width. It is known how the rate of Muon follows the
+  // width, and the rate of rules whose step moves each weight by about lr.
   bool has_eps = true;
   bool has_momentum = false;
   bool follows_width = true;
 };
 
-// The table of optimizers. A line has the value and the name of an `optimizer.type`, the paper that
-// it is from, when to use it (`config explain optimizer.type`), and what differs from
-// OptimizerDefaults. src/optim/NAME.cpp has the rule, and defines its make_NAME()
-// (optim/make_optimizer.h).
+// The table of optimizers. A line has an `optimizer.type`: its value, name and paper, when to use
+// it (`config explain optimizer.type`), and what differs from OptimizerDefaults. src/optim/NAME.cpp
+// defines the rule and its make_NAME() (optim/make_optimizer.h).
 #define LMTRAIN_OPTIMIZERS(X)                                                                     \
   X(kAdamW, adamw, "Loshchilov & Hutter 2019",                                                    \
     "the usual choice, and the one that others are compared with", .betas = {0.9, 0.95})          \
@@ -585,9 +583,10 @@ constexpr auto enum_names(OptimizerType) {
 #undef LMTRAIN_NAME
 }
 
-// For the rows below. These return the types for which a flag is set; the default of a setting in
-// words, "0.1; adam 0", from its text for a type; a number or a list of numbers as JSON; the papers
-// of all types.
+// The rows below use these. optimizers_with() returns the types whose `flag` is true.
+// by_optimizer() returns a default in words, "0.1; adam 0", where `text` gives the words of one
+// type. text_of() returns numbers as JSON, and "none" for an empty list. optimizer_sources()
+// returns all papers.
 std::vector<OptimizerType> optimizers_with(bool OptimizerDefaults::*flag);
 std::string by_optimizer(const std::function<std::string(const OptimizerDefaults&)>& text);
 std::string text_of(double number);
@@ -842,11 +841,10 @@ void add_settings(Table& t, TrainConfig& c) {
 
 struct GuardConfig {
   GuardPolicy on_nonfinite = GuardPolicy::kSkip;
-  // The run ends after so many skips in a row, or after more than so many rollbacks to one
-  // checkpoint.
+  // The run ends at this many skips in a row, or after more rollbacks than this to one checkpoint.
   int64_t max_skips = 10;
   GuardPolicy on_spike = GuardPolicy::kOff;
-  double spike_sigma = 6.0;  // a spike is so many standard deviations above the window's mean
+  double spike_sigma = 6.0;  // in standard deviations above the mean of the window
   int64_t window = 128;      // updates in the window; each length has its own
   bool operator==(const GuardConfig&) const = default;
 };
@@ -876,11 +874,11 @@ void add_settings(Table& t, GuardConfig& c) {
 
 struct RestartConfig {
   int64_t seeds = 1;  // trials; the best goes on; 1: no trials
-  // The length of a trial; with on_divergence also of a run's first part, which must converge.
+  // The length of a trial. With on_divergence the held-out loss must have fallen by then.
   TrainingDuration tokens{2.0, TrainingDuration::Unit::kPercent};
   RestartVary vary = RestartVary::kAll;
   bool on_divergence = false;  // begin again with the next seed when a run does not converge
-  int64_t max_attempts = 3;    // on_divergence: in all; the first is all trials of `seeds`
+  int64_t max_attempts = 3;    // for on_divergence: runs in all; all trials of `seeds` count as one
   bool operator==(const RestartConfig&) const = default;
 };
 
@@ -991,7 +989,7 @@ void add_settings(Table& t, CheckpointConfig& c) {
 
 struct ParallelConfig {
   ParallelSum sum = ParallelSum::kFast;
-  int64_t parts = 8;  // for sum exact: micro-batches in a step, the leaves of the tree of sums
+  int64_t parts = 8;  // for sum exact: micro-batches a step, summed as a binary tree
   ParallelShard shard = ParallelShard::kOptimizer;
   double timeout = 600;  // seconds
   bool nccl = true;      // false: GPUs exchange through host memory
@@ -1068,7 +1066,7 @@ void add_settings(Table& t, LogConfig& c) {
       .range(0, 86400 * 365);
 }
 
-// What the model card says that lmtrain cannot know. None: the card does not say it.
+// Facts for the model card that lmtrain cannot know. none: the card leaves the fact out.
 struct CardConfig {
   std::optional<std::string> license;
   std::optional<std::vector<std::string>> language;
@@ -1090,17 +1088,16 @@ void add_settings(Table& t, CardConfig& c) {
       .null_is("the card names none");
 }
 
-// ConfigOrigins says for messages where each given key is: in which file and line, or in which
-// --set. A key whose value is null, or the name of null ("auto"), counts as not given. Origins are
-// no part of the configuration: two configs that differ in them alone are equal.
+// ConfigOrigins says where each key was given: in which file and line, or in which --set. A key
+// whose value is null, or the name of null ("auto"), counts as not given. operator== is always
+// true: two configs that differ in their origins alone are equal.
 struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
   std::map<std::string, std::string> chosen;  // a key that lmtrain chose -> why (config/recipe.h)
   bool is_written = false;  // a person wrote the config: it is no run's own config.json
   bool given(const std::string& key) const { return by_key.contains(key); }
-  // Returns the origin of the key, else the origin of the nearest section around it; empty when
-  // nothing is known.
+  // Returns the origin of the key, else of the nearest section around it, else "".
   std::string origin(std::string key) const;
   bool operator==(const ConfigOrigins&) const { return true; }
 };

@@ -13,9 +13,10 @@ namespace lmtrain {
 // Returns the JSON Schema (2020-12) of the config file, for `config schema`.
 nlohmann::ordered_json config_schema();
 // Returns the text of `config explain KEY`: meaning, allowed values and default of a setting, or of
-// all settings of a section; of all for an empty key. For optimizer.type a line a type follows:
-// when to use it, what it needs, and its own keys. The key may be dotted or a JSON pointer. Throws
-// Error(kUsage) that names the nearest key when it is unknown.
+// all settings of a section, or for "" of all settings. For optimizer.type a line for each type
+// follows: when to use it, what it needs, and its own keys. The key may be dotted or a JSON
+// pointer. Throws Error(kUsage) for an unknown key, with the nearest one, and for a removed
+// setting.
 std::string explain_setting(const std::string& key);
 // Returns the text of `config explain` without a key: the twenty settings that matter first, a line
 // each, with their defaults. It fits a terminal of 24 lines and 80 columns.
@@ -23,8 +24,8 @@ std::string explain_first_settings();
 // Returns the text of docs/config.md.
 std::string config_reference_markdown();
 
-// The catalog has all settings with their defaults, including those inside lists and objects.
-// `config explain`, the JSON Schema and docs/config.md are made from it.
+// A SettingsCatalog has all settings with their defaults, also the settings inside lists and
+// objects. `config explain`, the JSON Schema and docs/config.md are made from it.
 class SettingsCatalog {
  public:
   SettingsCatalog();
@@ -57,10 +58,10 @@ class SettingsCatalog {
   SettingTable samples_table_;
 };
 
-// Returns the default in words: "0.001", "null: train one", "none, it must be given". Requires that
-// the slot of the setting still holds the default, as it does for the settings of a catalog.
+// Returns the default in words: "0.001", "null: train one", "none, it must be given". The slot of
+// the setting must hold the default, as in a SettingsCatalog.
 std::string describe_default(const Setting& setting);
-// Returns when the setting has an effect, "optimizer.type is lion"; empty when it always has one.
+// Returns when the setting has an effect, "optimizer.type is lion"; "" when it always has one.
 std::string describe_use(const Setting& setting);
 
 }  // namespace lmtrain

@@ -1,7 +1,6 @@
-// Some settings take one of a few values. Each has an enum here, and its values have their names:
-// in the file, in messages and in output. The names are written here alone, in the order in which
-// they are listed; the table of settings takes them from here. OptimizerType, which has a table of
-// its own, is in config.h.
+// A setting that takes one of a few values has an enum here. enum_names() gives the names of its
+// values for files, messages and output, in the order in which they are listed. No other file
+// spells these names. OptimizerType, which has a table of its own, is in config.h.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ struct EnumName {
   std::string_view name;
 };
 
-// `precision`; when a run begins, auto is replaced by one of the others, as it is for `compile`.
+// `precision`. When a run begins, another value replaces auto, here and in `compile`.
 enum class PrecisionSetting { kAuto, kFp32, kBf16, kFp16, kFp8 };
 constexpr auto enum_names(PrecisionSetting) {
   using enum PrecisionSetting;
@@ -132,7 +131,7 @@ constexpr auto enum_names(ModelArchitecture) {
       {{kLlama, "llama"}, {kQwen3, "qwen3"}, {kQwen2, "qwen2"}, {kMistral, "mistral"}});
 }
 
-// Returns the name of transformers' class of such a model.
+// Returns the name of transformers' class for this architecture.
 constexpr const char* hf_class(ModelArchitecture type) {
   switch (type) {
     case ModelArchitecture::kQwen3:
@@ -256,7 +255,7 @@ concept NamedEnum = std::is_enum_v<Enum> && requires {
   enum_names(Enum{});
 };
 
-// Returns the name that the file has for the value.
+// Returns the name of the value. Throws Error(kInternal) for a number that is no value of the enum.
 template <NamedEnum Enum>
 std::string name_of(Enum value) {
   for (const EnumName<Enum>& entry : enum_names(Enum{})) {
@@ -265,7 +264,7 @@ std::string name_of(Enum value) {
   throw Error(ErrorKind::kInternal, "a setting has a value without a name");
 }
 
-// Returns the value with this name; nothing where there is no such value.
+// Returns the value with this name; nothing where no value has it.
 template <NamedEnum Enum>
 std::optional<Enum> value_named(std::string_view name) {
   for (const EnumName<Enum>& entry : enum_names(Enum{})) {

@@ -1,7 +1,6 @@
-// Lists the settings and values that lmtrain had once. A config that gives one is refused with a
-// sentence that says why it was removed and what to use. A run that was begun while a setting
-// existed holds the setting in its own config.json, mostly as the default; there the default is
-// accepted.
+// Lists the settings and values that were removed from lmtrain. A config that gives one is refused
+// with a sentence that says why it was removed and what to use. One case is accepted: the own
+// config.json of an old run has a removed setting at its old default.
 #pragma once
 
 #include <string>
@@ -18,11 +17,11 @@ struct GoneSetting {
   std::string_view sentence;     // why it was removed, and what to use
 };
 
-// Returns the entry of a setting that was removed as a whole; null where there is none.
+// Returns the entry of a setting that was removed as a whole; null for any other key.
 const GoneSetting* gone_setting(std::string_view key);
-// Returns the entry of a value that a setting does not take any more; null where there is none.
+// Returns the entry of a value that was removed from a setting; null for any other value.
 const GoneSetting* gone_value(std::string_view key, std::string_view value);
-// Returns whether `node` is the default that the setting had.
+// Returns whether `node` is the old default. Requires an entry of gone_setting().
 bool is_old_default(const GoneSetting& gone, const JsonNode& node);
 
 }  // namespace lmtrain

@@ -1,10 +1,9 @@
-// Strict JSON with // and /* */ comments is read into a tree in which every value has its file and
+// Reads strict JSON with // and /* */ comments into a tree in which every value has its file and
 // line.
 //
-// lmtrain has its own parser because nlohmann's keeps neither lines nor duplicate keys, and turns
-// 1e999 into infinity. Errors are not thrown but returned as whole messages. Nesting is limited to
-// 64 levels. Strings must be UTF-8, without "\u0000"; bytes in comments are not checked. A byte
-// order mark is an error. Numbers keep their spelling.
+// Nothing is thrown: errors are returned as whole messages. Nesting is limited to 64 levels.
+// Strings must be UTF-8, without "\u0000"; bytes in comments are not checked. A byte order mark is
+// an error. Numbers keep their spelling.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +23,9 @@ struct JsonNode {
   std::string where;  // "run.json:12", or "--set key=value"
   std::string text;   // a number as written, or a string's value
   bool boolean = false;
-  double number = 0;  // +infinity when out of range: for 1e999, and for -1e999 and 1e-999 too
-  // Set for a whole number: up to 64 bits when written in digits alone, up to 2^53 as 5.0 or 5e0.
+  double number = 0;  // +infinity when out of range, also for -1e999 and 1e-999
+  // The value of a whole number: of any int64_t written in digits alone, or up to 2^53 as 5.0 or
+  // 5e0.
   std::optional<int64_t> integer;
   std::vector<JsonNode> items;
   std::vector<JsonMember> members;
@@ -44,8 +44,7 @@ struct JsonMember {
 
 struct JsonReadResult {
   std::optional<JsonNode> root;  // none after a syntax error
-  // Duplicate keys, then the syntax error if there is one. The tree has the first of two equal
-  // keys.
+  // Duplicate keys, then the syntax error if any. Of two equal keys the tree has the first.
   std::vector<std::string> problems;  // messages
 };
 
@@ -56,10 +55,10 @@ JsonReadResult read_json_argument(std::string_view text, const std::string& labe
 
 // Returns the value as compact JSON for a message, cut to 80 bytes between characters.
 std::string quote_json(const JsonNode& node);
-// Returns the value as nlohmann's JSON, which keeps the order of the members. A number that is out
-// of the range of doubles becomes infinity, which dump() writes as null.
+// Returns the value as nlohmann's JSON, with members in their order. A number outside the range of
+// doubles becomes infinity, which dump() writes as null.
 nlohmann::ordered_json to_json(const JsonNode& node);
-// Returns the text with characters below U+0020 as JSON escapes, so that a message stays on its
+// Returns the text with characters below U+0020 as JSON escapes, so that a message stays on one
 // line.
 std::string printable(std::string_view text);
 // Returns the key as one component of a JSON pointer (RFC 6901), with ~ and / escaped, and

@@ -9,18 +9,18 @@
 
 namespace lmtrain {
 
-// Returns the parameters of `model` with `vocab_size` rows of the embedding: all matrices and
-// norms, a tied head counted once.
+// Returns the number of parameters of `model` with `vocab_size` rows of the embedding. A tied head
+// and embedding count once.
 double count_parameters(const ModelConfig& model, int64_t vocab_size);
-// Returns the parameters that every token multiplies: the same without the embedding, whose rows
-// are only read, and with the head, tied or not.
+// Returns the number of parameters that each token is multiplied with: layers, norms and head, tied
+// or not, but not the embedding as such.
 double count_multiplied(const ModelConfig& model, int64_t vocab_size);
 
-// Sets hidden_size, intermediate_size, num_hidden_layers, num_attention_heads and
-// num_key_value_heads of `model` to the member of the family whose count_parameters is nearest to
-// `parameters`, by their ratio. tie_word_embeddings and model_type are read; head_dim is reset.
+// Gives `model` the shape of the family's member whose count_parameters() is nearest to
+// `parameters`, by their ratio. Sets hidden_size, intermediate_size, num_hidden_layers,
+// num_attention_heads and num_key_value_heads, and resets head_dim; the other fields stay.
 void set_size(ModelConfig& model, int64_t vocab_size, double parameters);
-// Sets the same to the member whose count_multiplied is nearest to `multiplied`, by their ratio.
+// Does the same for the member whose count_multiplied() is nearest to `multiplied`.
 void set_multiplied(ModelConfig& model, int64_t vocab_size, double multiplied);
 // Returns `model` in every shape of the family, the smallest first.
 std::vector<ModelConfig> family_of(const ModelConfig& model);

@@ -51,9 +51,9 @@ std::vector<OptimizerGroupConfig> groups_of_base_width(const Config& config) {
   return groups;
 }
 
-// Replaces optimizer.base_width by groups, which the run then keeps. They come after those that are
-// given, which win. A run whose groups end with these may be given the width again, by the command
-// that began it; any other width stays, and is refused.
+// Replaces optimizer.base_width by groups, which the run then keeps. They come after the given
+// groups, which win. The command that began a run may give the width again: it is cleared where the
+// groups of the run end with its groups. Any other width stays, and check_config() refuses it.
 void write_out_base_width(Config& config, bool is_of_run) {
   OptimizerConfig& optimizer = config.optimizer;
   if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
@@ -96,8 +96,8 @@ void resolve_defaults(Config& config) {
   }
 }
 
-// A text that is to be trained on, typed where a config belongs: a config begins with "{" or a
-// comment. Nothing, and what is called JSON, is left to the JSON reader.
+// Throws for a text to train on that was typed in place of a config, which begins with "{" or a
+// comment. The JSON reader judges an empty text, and a file named .json.
 void require_config(std::string_view text, const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   const size_t first = text.find_first_not_of(" \t\r\n");

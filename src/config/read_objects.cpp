@@ -12,7 +12,7 @@ using Type = JsonNode::Type;
 
 const char* const kNotRopeScaling = "is not an object";
 
-// Returns what is wrong with scaled positions; empty where nothing is.
+// Returns what is wrong with scaled positions, as the end of a sentence; "" where nothing is.
 std::string rope_problem(const RopeScalingConfig& scaling, const ConfigOrigins& given) {
   const bool needs_factor =
       scaling.rope_type == RopeType::kLinear || scaling.rope_type == RopeType::kYarn;

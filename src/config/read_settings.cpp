@@ -36,15 +36,15 @@ std::string join_key(const std::string& section, const std::string& key) {
   return section.empty() ? key : section + "." + key;
 }
 
-// As JSON text, without those that are empty.
+// Returns the words as JSON strings, without empty ones.
 std::vector<std::string> quoted(std::vector<std::string> words) {
   std::erase(words, "");
   for (std::string& word : words) word.insert(0, 1, '"').push_back('"');
   return words;
 }
 
-// Describes a number outside the range of a setting. describe_allowed() leaves out a maximum that
-// is only that of the format; whoever has met it is told.
+// Describes a number outside the range of a setting. describe_allowed() does not name a maximum
+// that only the number format sets, so this does.
 std::string out_of_range(const Setting& setting, double value) {
   constexpr double kLargestInteger = 9223372036854774784.0;  // the last double that is an int64_t
   const bool is_count =
@@ -83,7 +83,7 @@ void SettingReader::problem(const std::string& where, const std::string& pointer
 void SettingReader::wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
                           const std::string& what, const std::vector<std::string>& meant) {
   bad_.insert(setting.key);
-  // What would be meant is the text itself: its unit is right.
+  // The probable meaning is the text itself, so its unit is right and its number is wrong.
   const bool is_number_wrong =
       std::find(meant.begin(), meant.end(), quote_json(node)) != meant.end();
   const std::string advice =

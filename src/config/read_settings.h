@@ -1,7 +1,7 @@
-// A SettingReader reads a tree of JSON into the structs, by the table of settings. Every problem
-// becomes one line and reading goes on, so that all errors of a file come at once. A setting with a
-// problem keeps the value it had and is remembered as bad, so that checks across settings leave it
-// out.
+// A SettingReader reads a tree of JSON into the structs, by the table of settings. It collects
+// problems, one line each, and throws nothing, so that a person sees all errors of a file at once.
+// A setting with a problem keeps its value and is marked as bad, so that checks across settings
+// skip it.
 #pragma once
 
 #include <optional>
@@ -21,19 +21,19 @@ class SettingReader {
   enum class UnknownKeys { kError, kIgnore };
   explicit SettingReader(UnknownKeys unknown) : unknown_(unknown) {}
 
-  // Reads `object` and all below it into the slots of `table`. `section` is the dotted prefix that
-  // the table's keys have there, and `pointer` is the JSON pointer of `object`; both are empty at
-  // the root. It does not report that a setting of `table` that must be given is missing;
-  // check_config() does, for data.train.
+  // Reads `object` and all below it into the slots of `table`. `section` is the dotted key of
+  // `object` in the table, and `pointer` its JSON pointer in messages; both are "" at the root. A
+  // missing setting of `table` is no problem here, even if it must be given: check_config() reports
+  // data.train.
   void read_section(const JsonNode& object, const SettingTable& table, const std::string& section,
                     const std::string& pointer);
 
-  // Adds the problem "where: pointer: what". It marks no key as bad.
+  // Adds the problem "where: pointer: what". Does not mark a key as bad.
   void problem(const std::string& where, const std::string& pointer, const std::string& what);
   // Returns whether the setting with this dotted key had a problem.
   bool bad(const std::string& key) const { return bad_.contains(key); }
-  // A check across settings calls this for a key that it has reported, so that later checks leave
-  // the key out.
+  // A check across settings calls this for a key that it has reported, so that later checks skip
+  // it.
   void mark_bad(const std::string& key) { bad_.insert(key); }
 
   const ConfigOrigins& origins() const { return origins_; }
@@ -51,7 +51,7 @@ class SettingReader {
   void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_texts(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_sources(const JsonNode& node, const Setting& setting, const std::string& pointer);
-  // Appends the sources of one list to `sources`; `set` is the name of the set that they are.
+  // Appends the sources of one list to `sources`, each with the name `set`.
   void read_source_list(const JsonNode& node, const Setting& setting, const std::string& pointer,
                         const std::string& set, std::vector<DataSourceConfig>& sources);
   void read_groups(const JsonNode& node, const Setting& setting, const std::string& pointer);
@@ -78,8 +78,7 @@ class SettingReader {
   bool expand_path(const JsonNode& node, const std::string& pointer, std::string* path);
   void unknown_key(const JsonMember& member, const SettingTable& table, const std::string& section,
                    const std::string& pointer);
-  // Adds a problem and marks the setting as bad. `meant` holds what was probably meant, each as
-  // JSON.
+  // Adds a problem and marks the setting as bad. `meant` holds the probable meanings, each as JSON.
   void wrong(const JsonNode& node, const Setting& setting, const std::string& pointer,
              const std::string& what, const std::vector<std::string>& meant = {});
 
@@ -92,8 +91,8 @@ class SettingReader {
   ConfigOrigins origins_;
 };
 
-// Returns the text with each ${VAR} replaced. Returns nothing and sets `problem` when a variable is
-// unset or not UTF-8, or a "${" has no "}".
+// Returns the text with each ${VAR} replaced. Returns nothing and sets `*problem`, the end of a
+// sentence, when a variable is unset or not UTF-8, or a "${" has no "}".
 std::optional<std::string> expand_variables(const std::string& text, std::string* problem);
 
 }  // namespace lmtrain

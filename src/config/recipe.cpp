@@ -16,8 +16,8 @@ namespace {
 constexpr double kPasses = 4;  // as good as new text up to here (Muennighoff et al. 2023)
 constexpr double kMostTokens = 20e6;
 
-// A run of T tokens has batches of kBatchFactor * T^kBatchPower, and of at least so many tokens for
-// each of the width, since the update costs more time than smaller batches are worth.
+// A run of T tokens has batches of kBatchFactor * T^kBatchPower tokens, and of at least
+// kTokensOfWidth * hidden_size: for smaller batches the update takes too much of the time.
 constexpr double kBatchFactor = 0.3;
 constexpr double kBatchPower = 0.6;
 constexpr double kTokensOfWidth = 8;
@@ -36,7 +36,7 @@ bool gives_shape(const Config& config) {
                              [&](const char* key) { return config.origins.given(key); });
 }
 
-// Sets what is not given, and says why.
+// Sets a setting that is not given, and notes the reason.
 class Chooser {
  public:
   explicit Chooser(Config& config) : origins_(config.origins) {}
@@ -55,7 +55,7 @@ class Chooser {
 double run_tokens(const Config& config, const RunFacts& facts) {
   const TrainConfig& train = config.train;
   if (train.steps) {
-    // T = steps * batch, and the batch is that of T tokens.
+    // Solves T = steps * batch(T) for T.
     const auto steps = static_cast<double>(*train.steps);
     const bool is_given = config.origins.given("batch.tokens") || !takes_recipe(config);
     return is_given ? steps * static_cast<double>(config.batch.tokens)
@@ -65,8 +65,8 @@ double run_tokens(const Config& config, const RunFacts& facts) {
   return static_cast<double>(train.tokens.value_or(static_cast<int64_t>(kMostTokens)));
 }
 
-// Passes over text are worth less and less: new text would give the same loss with so many tokens
-// (Muennighoff et al. 2023, 2305.16264, equation 5).
+// Returns how many passes' worth of new text gives the same loss: later passes over a text are
+// worth less (Muennighoff et al. 2023, 2305.16264, equation 5).
 double worth_of_passes(double passes) {
   constexpr double kWorth = 15.39;
   if (passes <= 1) return passes;
@@ -122,7 +122,7 @@ double wanted_batch(const Config& config, double tokens) {
 }
 
 // The longest rows grow with the root of the text that a run sees: 128 was best for 0.1M tokens of
-// it, 256 for 1M, and 512 for 4.2M. A batch is to have four of them at least: with fewer, its
+// it, 256 for 1M, and 512 for 4.2M. A batch should have at least four rows: with fewer, its
 // positions are too much alike.
 void choose_max_length(Config& config, const RunFacts& facts, double tokens, Chooser& chooser) {
   constexpr double kOfRoot = 0.28;
@@ -157,15 +157,15 @@ int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens)
   return std::clamp(static_cast<int64_t>(wanted) / unit * unit, unit, most);
 }
 
-// A mean over so many steps that the share of the run stays about the same: 0.85 at 440 steps was
-// measured, 0.95 is usual in runs of thousands.
+// The momentum averages over about the same share of a run, whatever its steps: 0.85 at 440 steps
+// was measured, and 0.95 is usual in runs of thousands.
 double momentum(double steps) {
   constexpr double kSteps = 440;
   const double forgets = 0.15 * std::sqrt(kSteps / std::max(steps, kSteps));
   return std::round(1000 * (1 - std::max(forgets, 0.05))) / 1000;
 }
 
-// Rounds to three digits: what is shown is what is computed with.
+// Rounds to three digits, so that a person sees the value that the run computes with.
 double rounded(double value) {
   const double scale = std::pow(10, 2 - std::floor(std::log10(value)));
   return std::round(value * scale) / scale;
@@ -178,7 +178,7 @@ double weight_decay(double base, double passes) {
   return std::max(base, rounded(std::min(kMost, base * std::pow(passes, 1.37))));
 }
 
-// The best rate of one for all at width 128 (docs/benchmarks/2026-11-21-optimizers.md).
+// The best single rate for all tensors at width 128 (docs/benchmarks/2026-11-21-optimizers.md).
 double rate_of_type(OptimizerType type) {
   switch (type) {
     case OptimizerType::kLion:
@@ -192,8 +192,9 @@ double rate_of_type(OptimizerType type) {
   }
 }
 
-// An evaluation has 8,192 tokens at least, and a token of it costs a third of a token of training:
-// so many evaluations cost a tenth. Four of them find a good checkpoint.
+// An evaluation has at least 8,192 tokens, and each of these costs a third of a token of training.
+// Returns the distance, in percent of the run, at which evaluations cost a tenth of the run. Four
+// evaluations are enough to find a good checkpoint.
 double evaluation_percent(double tokens) {
   constexpr double kTokens = 8192;
   const double number = std::clamp(0.1 * tokens / (kTokens / 3), 4.0, 20.0);
@@ -287,7 +288,7 @@ int64_t shortest_max_length(const Config& config) {
   return is_given ? std::max(kShortest, config.sequence.min_length) : kShortest;
 }
 
-// Three is the best of three sizes at 1.9M tokens (docs/recipe.md), 20 that of Hoffmann et al. 2022
+// 3 is the best of three ratios at 1.9M tokens (docs/recipe.md), and 20 is Hoffmann et al. 2022's
 // at a billion and more. Between them the ratio is a power of the tokens.
 double tokens_per_parameter(double tokens) {
   return std::clamp(3 * std::pow(tokens / 2e6, 0.3), 1.0, 20.0);

@@ -1,10 +1,9 @@
-// The recipe: what the settings become that a config leaves to lmtrain. It is a function of the
-// model, the tokens of the run and the passes over its text. docs/recipe.md has the measurements
-// behind each rule.
+// The recipe chooses the settings that a config leaves open, as a function of the model, the tokens
+// of the run and the passes over its text. docs/recipe.md has the measurements behind each rule.
 //
-// A config leaves the recipe its choices where a person wrote it, `optimizer.lr` is not given, and
-// the weights begin at random. A key that is given is never changed. Where optimizer.lr is given,
-// or init_from, the settings have the defaults of their table.
+// The recipe applies where a person wrote the config and gives neither `optimizer.lr` nor
+// init_from. Where it does not apply, open settings have the defaults of the table. It never
+// changes a key that is given.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +13,38 @@
 
 namespace lmtrain {
 
-// What the recipe needs to know of a run. An unknown number is left out.
+// The facts of a run that the recipe uses. A number that is not known yet is left out.
 struct RunFacts {
   int64_t vocab_size = 0;                  // rows of the embedding
   std::optional<double> text_tokens = {};  // targets of one pass over data.train
-  int64_t num_processes = 1;               // batch.tokens is a multiple of max_length for each
-  bool keeps_size = false;                 // the shape of the model stays as it is
+  int64_t num_processes = 1;               // batch.tokens is a multiple of max_length times this
+  bool keeps_size = false;                 // leave the shape of the model as it is
 };
 
 // Returns whether the recipe chooses settings of `config`.
 bool takes_recipe(const Config& config);
-// Returns whether the run's length is left to lmtrain: takes_recipe(), and no key of `train` that
-// says it is given.
+// Returns whether the recipe chooses the run's length: takes_recipe(), and none of train.steps,
+// tokens, epochs and time is given.
 bool takes_run_length(const Config& config);
-// Returns whether the shape of the model is left to lmtrain: model.size is "auto", or
-// takes_recipe() and neither model.size nor any part of the shape is given.
+// Returns whether the run's tokens choose the shape of the model: a person wrote the config, and
+// model.size is "auto". Without model.size it is takes_recipe(), if no part of the shape is given.
 bool takes_model_size(const Config& config);
-// Returns whether the longest rows are left to lmtrain. A batch that is given must then be whole
-// rows of shortest_max_length().
+// Returns whether the recipe chooses sequence.max_length. A given batch.tokens must then be a
+// multiple of shortest_max_length(), the least length, in targets, that it may choose.
 bool takes_max_length(const Config& config);
 int64_t shortest_max_length(const Config& config);
 
-// Gives the settings that `config` leaves open their values, and notes the reason of each in
-// config.origins.chosen. The shape of the model becomes the one that model.size stands for. With
-// train.time the run is taken as one of train.tokens, or of 20M tokens while these are not known.
-// It may be called again with more facts: what was chosen before is then chosen anew.
+// Chooses the settings that `config` leaves open, and notes each reason in config.origins.chosen.
+// The model gets the shape that model.size stands for. With train.time it chooses for train.tokens,
+// or for 20M tokens while these are not known. Call it again when more facts are known: it then
+// replaces its earlier choices.
 void choose_settings(Config& config, const RunFacts& facts);
-// Says that nothing is left to choose: model.size and train.time are cleared, so that the config of
-// the run has the numbers alone.
+// Ends the choice: clears model.size and train.time, since the shape and train.tokens now hold what
+// they stood for.
 void end_choice(Config& config);
 
-// Returns how many tokens a run of `tokens` has for each parameter that a token multiplies
-// (count_multiplied), where the recipe chooses the size: 3 at 2M tokens, 20 from 1B on.
+// Returns the ratio of tokens to count_multiplied() by which the recipe chooses the size for a run
+// of `tokens`: 3 at 2M tokens, 20 from 1.2B on.
 double tokens_per_parameter(double tokens);
 
 }  // namespace lmtrain

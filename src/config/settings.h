@@ -1,9 +1,9 @@
 // The table of settings has every key of the run configuration once, with its field in Config,
 // meaning, default and range. Its rows are the add_settings() of config/config.h.
 //
-// `config_settings(config)` binds the table to one Config, which is then parsed, printed and
-// explained through it. The default of a setting is the value in a default-constructed struct. All
-// code that knows settings by name uses this table.
+// `config_settings(config)` binds the table to one Config: reading, printing and explaining go
+// through the table's slots. The default of a setting is its value in a default-constructed struct.
+// All code that knows settings by name uses this table.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace lmtrain {
 
-// A ChoiceSlot points to a variable of some enum, and reads and writes it by the name of its value.
+// A ChoiceSlot points to an enum variable, and reads and writes it by the name of its value.
 class ChoiceSlot {
  public:
   template <NamedEnum Enum>
@@ -40,7 +40,7 @@ class ChoiceSlot {
         }) {}
 
   std::string name() const { return name_(slot_); }
-  // Returns false and leaves the value as it was for a name that is not among names().
+  // Returns false, and changes nothing, for a name that is not among names().
   bool assign(const std::string& name) const { return assign_(slot_, name); }
   std::vector<std::string> names() const { return names_(); }
 
@@ -51,8 +51,8 @@ class ChoiceSlot {
   std::vector<std::string> (*names_)();
 };
 
-// The slot points to the variable that holds the setting's value. monostate: a key that is known
-// but has no value of its own.
+// The slot points to the variable that holds the setting's value. monostate: a known key without a
+// value.
 using SettingSlot =
     std::variant<std::monostate, bool*, int64_t*, double*, std::string*, ChoiceSlot,
                  TrainingDuration*, std::vector<double>*, std::vector<int64_t>*,
@@ -92,15 +92,15 @@ struct Setting {
   std::vector<std::string> used_values;  // ... is one of these, as text
   std::string source;                    // the paper or program that the setting is from
 
-  // The table is built by these: each sets one property and returns the setting. Ranges hold for
+  // Each of these sets one property and returns the setting, to build the table. Ranges hold for
   // numbers and for the elements of lists.
   Setting& as(SettingKind new_kind);
   Setting& range(double low, double high);  // low <= value <= high
   Setting& at_least(double low);
   Setting& above(double low);
   Setting& below(double low, double high);  // low <= value < high
-  // null is allowed, and stands for `meaning_of_null`; `written` is another way to write it,
-  // "auto". Reading null empties a slot that is a std::optional; any other slot keeps its value.
+  // Allows null, which stands for `meaning_of_null`. `written`, such as "auto", is another way to
+  // write null. Reading null resets a slot that is a std::optional; any other slot keeps its value.
   Setting& null_is(std::string meaning_of_null, std::string written = "");
   Setting& default_is(std::string note);  // a default that the struct cannot state, in words
   Setting& in_units(std::vector<TrainingDuration::Unit> allowed, TrainingDuration::Unit bare);
@@ -130,8 +130,8 @@ struct SettingSection {
 
 class SettingTable {
  public:
-  // The kind, and the choices of an enum, follow from the slot; as() narrows the kind. The
-  // reference is valid until the next add().
+  // The slot gives the kind, and the choices of an enum; as() narrows the kind. The reference is
+  // valid until the next add().
   Setting& add(const std::string& key, SettingSlot slot, const std::string& meaning);
   // Adds a section: an object of the file that holds settings.
   void section(const std::string& key, const std::string& meaning);
@@ -146,7 +146,8 @@ class SettingTable {
   std::vector<SettingSection> sections_;
 };
 
-// These return tables bound to an object, which must outlive them; reading by the table changes it.
+// These return tables bound to an object, which must outlive the table. A SettingReader changes the
+// object through the table.
 SettingTable config_settings(Config& config);
 SettingTable source_settings(DataSourceConfig& source);
 SettingTable group_settings(OptimizerGroupConfig& group);
@@ -158,8 +159,7 @@ SettingTable model_settings(ModelConfig& model, const std::string& prefix);
 
 // Returns the defaults that the table of optimizers has for a type.
 OptimizerDefaults optimizer_defaults(OptimizerType type);
-// Returns whether optimizer.base_width may be given: whether it is known how the learning rate of
-// this type follows the width of a model.
+// Returns whether optimizer.base_width may be given with this type (follows_width of config.h).
 bool takes_base_width(OptimizerType type);
 
 // Returns the values that the setting takes, in words: "a number above 0", "bucket | pad | pack |
@@ -170,26 +170,26 @@ nlohmann::ordered_json setting_value(const Setting& setting);
 // Returns the same value as text for conditions and messages: adamw, null, 3.
 std::string value_text(const Setting& setting);
 // Returns why the setting has no effect with the values now in `table`, "optimizer.type is adamw";
-// empty when it has an effect.
+// "" when it has an effect.
 std::string why_unused(const Setting& setting, const SettingTable& table);
-// Returns the known key that a person probably meant, dotted; empty when there is none. `unknown`
-// is the last part of what was typed, and `section` the dotted section it is in.
+// Returns the known key that a person probably meant, dotted; "" when no key is near. `unknown` is
+// the last part of the typed key, and `section` the dotted section it is in.
 std::string nearest_key(const std::string& unknown, const std::string& section,
                         const SettingTable& table);
 // Returns the choice that a person probably meant, by another program's name for it ("float16" is
-// "fp16") or by its spelling; empty when there is none.
+// "fp16") or by its spelling; "" when no choice is near.
 std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices);
 // Returns whether the text is auto, cpu, cuda, or cuda:N with N from 0 to 127 and no leading zero.
 bool is_device_name(const std::string& text);
 // Returns the JSON pointer of a dotted key: "/optimizer/lr" for "optimizer.lr".
 std::string pointer_of(const std::string& key);
 
-// The name of a set of held-out documents, as data.eval gives it. It is a part of keys:
-// "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. length_N, with a whole number
-// N, names a bucket of document lengths there (eval/evaluate.h), and so no set. An object with
-// "path" or "weight" is a source.
+// Names of sets of held-out documents, as data.eval gives them. A name is a part of keys:
+// "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. Other names are taken:
+// length_N there is a bucket of document lengths (eval/evaluate.h), and "path" and "weight" are
+// keys of a source.
 
-// This is the same rule as a regular expression of ECMAScript, for the JSON Schema.
+// The rule of is_set_name() as a regular expression of ECMAScript, for the JSON Schema.
 inline constexpr const char* kSetNamePattern = "^(?!length_[0-9]+$|path$|weight$)[A-Za-z0-9_.-]+$";
 inline constexpr std::string_view kLengthPrefix = "length_";
 
@@ -204,8 +204,8 @@ inline bool is_length_name(std::string_view name) {
   return std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Returns whether the name is one or more of A-Z, a-z, 0-9, "_", "-" and ".", and none of those
-// above.
+// Returns whether a set may have this name: A-Z, a-z, 0-9, "_", "-" and ".", but not length_N,
+// "path" or "weight".
 inline bool is_set_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), is_set_character) &&
          !is_length_name(name) && name != "path" && name != "weight";

@@ -35,8 +35,8 @@ constexpr std::array<UnitName, 9> kByteUnits = {{{"B", 1},
                                                  {"GiB", 0x1p30},
                                                  {"TiB", 0x1p40}}};
 constexpr std::array<UnitName, 3> kTimeUnits = {{{"s", 1}, {"min", 60}, {"h", 3600}}};
-// Units as other programs write them, in lower case, beside those that differ from ours in case
-// alone. One table for each kind of amount: "b" is a billion in one and a byte in the other.
+// Units as other programs write them, in lower case, but not those that differ from ours only in
+// case. One table for each kind of amount: "b" is a billion in one and a byte in the other.
 using UnitNames = std::vector<std::pair<std::string_view, std::string_view>>;
 const UnitNames kOtherTokenUnits = {{"thousand", "K"}, {"million", "M"}, {"billion", "B"},
                                     {"trillion", "T"}, {"g", "B"},       {"kb", "K"},
@@ -58,7 +58,7 @@ struct Amount {
 std::optional<Amount> split_amount(std::string_view text) {
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
   Amount amount;
-  // Without an exponent, so that no letter of a unit is taken for one.
+  // No exponent is read, so that a letter of a unit is not taken for one.
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), amount.number,
                                       std::chars_format::fixed);
   if (parsed.ec != std::errc{} || !std::isfinite(amount.number)) return std::nullopt;

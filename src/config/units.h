@@ -2,10 +2,10 @@
 // "30min" "2h".
 //
 // K, M, B (G for bytes) and T are powers of 1000; Ki, Mi, Gi and, for bytes, Ti are powers of 1024.
-// A space may stand before the unit. The parsers return nothing for text that is no such amount,
-// for a negative one, and for one without a unit, which parse_tokens alone accepts. The writers
-// return text that parses back to the same value, in a unit that makes the number whole where there
-// is one.
+// A space may stand before the unit. The parsers return nothing for any other text, for a negative
+// amount, and for a number without a unit; only parse_tokens takes a bare number. The writers
+// return text that parses back to the same value, if possible in a unit that makes the number
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,20 @@ std::optional<int64_t> parse_tokens(std::string_view text);
 std::optional<int64_t> parse_bytes(std::string_view text);
 // Parses "90s", "30min" or "2h"; returns seconds.
 std::optional<double> parse_duration(std::string_view text);
-// Parses all of the above but bytes, and "500 steps", "2%", "1.5 epochs". Steps are whole, and a
-// percentage is at most 100. Text without a unit is no such amount, since each key has its own unit
-// for a bare number.
+// Parses tokens and durations as above, and "500 steps", "2%", "1.5 epochs". Steps are whole, and a
+// percentage is at most 100. A bare number gives nothing, since its unit depends on the key.
 std::optional<TrainingDuration> parse_training_duration(std::string_view text);
 
-// For text that is no amount these return what was probably meant, each as it should be written:
-// "10M" and "10min" for "10m" where tokens and times are allowed. Empty: nothing is near.
+// These take a text that is no amount, and return what it probably means, each as it should be
+// written: "10M" and "10min" for "10m" where tokens and times are allowed. Empty: nothing is near.
 std::vector<std::string> similar_tokens(std::string_view text);
 std::vector<std::string> similar_bytes(std::string_view text);
 std::vector<std::string> similar_durations(std::string_view text);
 std::vector<std::string> similar_training_durations(
     std::string_view text, const std::vector<TrainingDuration::Unit>& units);
 
-// These return regular expressions (ECMA 262) for the JSON Schema. They match what the parsers take
-// and a little more: values have no limits.
+// These return regular expressions (ECMA 262) for the JSON Schema. They match all that the parsers
+// take, and also values above the limits.
 std::string tokens_pattern();
 std::string bytes_pattern();
 std::string duration_pattern();

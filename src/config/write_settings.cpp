@@ -1,4 +1,4 @@
-// From the structs back to JSON, by the table of settings.
+// Writes the structs back as JSON, by the table of settings.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -124,7 +124,7 @@ class Printer {
   }
 
  private:
-  // Where the value comes from, on one line; empty for a default.
+  // Returns where the value comes from, on one line; "" for a default.
   std::string source(const std::string& key) const {
     if (config_.origins.given(key)) return printable(config_.origins.origin(key));
     if (const auto found = config_.origins.chosen.find(key); found != config_.origins.chosen.end())

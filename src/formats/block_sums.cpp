@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<char, 8> kMagic = {'L', 'M', 'T', 'B', 'S', 'U', 'M', 'S'};
 constexpr uint32_t kVersion = 1;
-// A sum for each block of 64 TiB.
+// Room for the sums of 64 TiB.
 constexpr uint64_t kLargestFile = uint64_t{16} << 30;
 
 struct Header {

@@ -1,5 +1,5 @@
-// A token shard is read in random order for days. A file beside the shard holds the CRC-32C of each
-// block of 16 KiB, so that no byte is used unchecked (docs/formats/token_shard.md, "Checksums of
+// A run reads a token shard in random order for days. A file beside the shard holds the CRC-32C of
+// each block of 16 KiB, so that every byte is checked (docs/formats/token_shard.md, "Checksums of
 // blocks").
 #pragma once
 
@@ -22,22 +22,23 @@ constexpr uint64_t num_sum_blocks(uint64_t file_size) {
 }
 // Returns the sums of a whole file.
 BlockSums sum_blocks(std::string_view bytes);
-// Continues the sums of a file whose bytes are `bytes`: adds the sums of the next blocks to `sums`,
-// up to the last block that ends at or before `end`. When `end` is the end of `bytes`, the last,
-// shorter block is added too.
+// Adds to `sums`, which has the sums of the first blocks of `bytes`, the sums of the next blocks
+// that end at or before `end`. Where `end` is the size of `bytes`, the last, shorter block counts
+// too.
 void add_block_sums(std::string_view bytes, uint64_t end, BlockSums& sums);
 
 // Returns SHARD.sums, the path of the file with the checksums of a shard.
 std::filesystem::path block_sums_path(const std::filesystem::path& shard);
-// Writes the sums of each file that holds tokens of a shard to `path`, which block_sums_path()
-// gives. That file is the shard itself; a reference has the sums of the files that it refers to. An
-// old file is replaced atomically. Throws Error(kIo).
+// Replaces the file `path`, which block_sums_path() gives, atomically. `files` has the sums of each
+// file with tokens: of the shard itself, or of all files that a token reference names. Throws
+// Error(kIo).
 void write_block_sums(const std::filesystem::path& path, const std::vector<BlockSums>& files);
-// Returns the sums of each file, in the order of write_block_sums(). Throws Error(kData) when the
-// file at `path` is damaged, Error(kIo) when it is missing.
+// Returns the sums as write_block_sums() got them. Throws Error(kData) when the file at `path` is
+// damaged, Error(kIo) when it is missing.
 std::vector<BlockSums> read_block_sums(const std::filesystem::path& path);
 
-// A BlockCheck compares a mapped file with its sums while it is read. Threads may share one.
+// A BlockCheck compares blocks of a mapped file with their sums, after a read. Threads may share
+// it.
 class BlockCheck {
  public:
   // Without sums, holds() is always true.
@@ -45,10 +46,9 @@ class BlockCheck {
   // Requires a sum for each block of the file.
   explicit BlockCheck(BlockSums sums);
 
-  // Returns whether the blocks with bytes [begin, end) of `file`, the bytes of the whole file,
-  // agree with their sums. A block is compared the first time that holds() asks for it. Every 16th
-  // call compares all its blocks again, since another program may have written to the file
-  // meanwhile.
+  // Returns whether the blocks that hold bytes [begin, end) agree with their sums. `file` is the
+  // whole file, and `end` at most its size. The first call for a block compares it. Every 16th call
+  // compares all its blocks again, since another program may have written to the file meanwhile.
   bool holds(std::string_view file, uint64_t begin, uint64_t end) const;
 
  private:

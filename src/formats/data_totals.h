@@ -1,5 +1,5 @@
-// data_totals.json of a run (docs/formats/run_folder.md) says how much text the run is trained on
-// and evaluated on, by source.
+// data_totals.json of a run (docs/formats/run_folder.md) counts the text that the run trains on, in
+// all and by source, and its held-out text.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace lmtrain {
 
-// The loss lies between `low` and `high` with 80 % probability. Nats a target.
+// Losses are in nats a target. The loss lies between `low` and `high` with 80 % probability.
 struct ExpectedPoint {
   double tokens = 0;  // targets trained
   double loss = 0, low = 0, high = 0;
@@ -19,15 +19,15 @@ struct ExpectedCurve {
   std::string forecast;               // the folder of the forecast
   std::vector<ExpectedPoint> points;  // by ascending tokens, the last one at the end of the run
 
-  // Returns the values at `tokens`: between two points on a straight line in the logarithm of the
-  // tokens, beyond the points the values of the nearest one. Requires a point.
+  // Returns the values at `tokens`: linear in log(tokens) between two points, and beyond the points
+  // the nearest point itself. Requires at least one point.
   ExpectedPoint at(double tokens) const;
 };
 
-// Returns forecast.json in the folder of a run.
+// Returns the path of forecast.json in a run folder.
 std::filesystem::path expected_curve_file(const std::filesystem::path& run);
 void write_expected_curve(const std::filesystem::path& file, const ExpectedCurve& curve);
-// Returns nothing for a file that is missing, damaged or without points. Throws Error(kIo).
+// Returns nothing for a file that is missing, damaged or without points. Both throw Error(kIo).
 std::optional<ExpectedCurve> read_expected_curve(const std::filesystem::path& file);
 
 }  // namespace lmtrain

@@ -49,7 +49,7 @@ uint16_t half_bits(float value) {
   return static_cast<uint16_t>((rounded - (112U << 23)) >> 13);
 }
 
-// Everything before the tensors' bytes, filled up to the alignment.
+// Returns everything before the tensors' bytes, padded to the alignment.
 std::string file_head(const GgufMetadata& metadata, const std::vector<GgufTensor>& tensors) {
   std::string head = "GGUF";
   append_number(head, kGgufVersion);
@@ -111,7 +111,8 @@ std::string q8_0_bytes(std::span<const float> values, std::string_view tensor) {
                       ", which has no form in q8_0; export in bf16 or fp32"));
     }
     append_number(bytes, half_bits(scale));
-    // As ggml: by the scale before it is rounded. One so small that it has no inverse rounds to 0.
+    // Like ggml, divides by the scale before it is rounded. A scale so small that it has no inverse
+    // rounds to 0.
     float inverse = scale == 0 ? 0 : 1 / scale;
     if (!std::isfinite(inverse)) inverse = 0;
     for (const float value : block)

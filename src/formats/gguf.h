@@ -1,6 +1,6 @@
 // A GGUF file, version 3 (ggml-org/ggml, docs/gguf.md), holds a model for llama.cpp: a header,
-// metadata by key, a description of each tensor, and the bytes of the tensors, each at a multiple
-// of 32 bytes from the beginning of all. Numbers are little-endian. Only writing is here.
+// metadata by key, a description of each tensor, and the bytes of the tensors, each aligned to 32
+// bytes. Numbers are little-endian. These functions only write.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,11 @@ enum class GgufType : uint32_t { kF32 = 0, kF16 = 1, kQ80 = 8, kBF16 = 30 };
 struct GgufTensor {
   std::string name;
   GgufType type = GgufType::kF32;
-  std::vector<int64_t> shape;  // rows first, as transformers has it; the file has it reversed
+  std::vector<int64_t> shape;  // rows first, as in transformers; the file has it reversed
 };
 
-// Returns the bytes of a tensor's elements. Q8_0 requires rows of whole blocks.
+// Returns the size of a tensor's elements in bytes. Throws Error(kInternal) where Q8_0 has rows
+// that are no whole number of blocks.
 uint64_t gguf_tensor_bytes(const GgufTensor& tensor);
 
 // Returns `values`, a whole number of blocks, in Q8_0, with the bits of ggml's reference
@@ -37,8 +38,8 @@ uint64_t gguf_tensor_bytes(const GgufTensor& tensor);
 // finite, or too large for a scale in fp16.
 std::string q8_0_bytes(std::span<const float> values, std::string_view tensor);
 
-// The metadata of a file, in the order in which it is added. Each add() throws Error(kInternal) for
-// a key that is there already, or is not ASCII in lower case.
+// The metadata of a file, in the order in which it is added. Each add_...() throws Error(kInternal)
+// for a key that is there already, or has other characters than a to z, 0 to 9, "_" and ".".
 class GgufMetadata {
  public:
   void add_integer(std::string_view key, uint32_t value);
@@ -60,10 +61,10 @@ class GgufMetadata {
   std::string bytes_;
 };
 
-// Writes a whole file through `writer`, which must be new and which the caller finishes.
-// `data(tensor)` is called once for each tensor, in their order, and returns its bytes; so memory
-// is needed for one tensor. Throws what `data` throws; Error(kInternal) for bytes of another size
-// and for a name that is there twice; Error(kIo).
+// Writes a whole file through `writer`, which must be new; the caller calls writer.finish(). It
+// calls `data` once for each tensor, in their order, for the tensor's bytes, and holds one tensor
+// in memory. Throws what `data` throws, Error(kInternal) for bytes of another size and for a name
+// that is there twice, and Error(kIo).
 using GgufData = std::function<std::string(const GgufTensor& tensor)>;
 void write_gguf(FileWriter& writer, const GgufMetadata& metadata,
                 const std::vector<GgufTensor>& tensors, const GgufData& data);

@@ -1,8 +1,8 @@
 // JsonFields writes structs as JSON and reads them back. The fields of a struct are named once: one
 // list serves writing and reading.
 //
-// The list of a struct is a function `list_fields` in namespace lmtrain, found by the types of its
-// arguments (so it is `static` and not in the unnamed namespace):
+// The list of a struct is a static function `list_fields` in namespace lmtrain. It is not in the
+// unnamed namespace, where argument-dependent lookup would not find it:
 //
 //   static void list_fields(JsonFields<Json>& json, LossScale& loss_scale) {
 //     json.field("scale", loss_scale.scale);
@@ -48,8 +48,8 @@ class JsonFields {
     list_fields(fields, value);
   }
 
-  // The functions that follow are for list_fields(). Each writes `value` or reads it, whichever the
-  // list was called for. This one does so with the member `key` of an object.
+  // list_fields() calls the functions that follow. Each writes `value` inside write(), and reads it
+  // inside read(). field() is for the member `key` of an object.
   template <class T>
   void field(const char* key, T& value) {
     if (written_ != nullptr) {
@@ -58,20 +58,20 @@ class JsonFields {
       from_json(read_->at(key), value);
     }
   }
-  // Returns whether `value` is there. When reading, it is given a default value first if the object
-  // has the member `key`, and is emptied if not; its contents are not read.
+  // Returns whether `value` has a value. Inside read() it first sets `value`: to a
+  // default-constructed T if the object has the member `key`, else to nothing. It reads no
+  // contents.
   template <class T>
   bool has(const char* key, std::optional<T>& value) {
     if (read_ != nullptr) value = read_->contains(key) ? std::optional<T>(T{}) : std::nullopt;
     return value.has_value();
   }
-  // Does the same as field(), but an empty `value` has no member instead of null.
+  // Does the same as field(), but writes no member for an empty `value`, where field() writes null.
   template <class T>
   void optional_field(const char* key, std::optional<T>& value) {
     if (has(key, value)) field(key, *value);
   }
-  // Appends `value` to an array, or reads the next element: for a struct that is stored as an
-  // array.
+  // For a struct that is stored as an array: appends `value`, or reads the next element.
   template <class T>
   void element(T& value) {
     if (written_ != nullptr) {
@@ -80,8 +80,7 @@ class JsonFields {
       from_json(read_->at(next_++), value);
     }
   }
-  // Writes or reads `value` as the whole JSON, not as a member: for a struct that is stored as one
-  // value.
+  // For a struct that is stored as one value: writes or reads `value` as the whole JSON.
   template <class T>
   void whole(T& value) {
     if (written_ != nullptr) {

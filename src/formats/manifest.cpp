@@ -23,7 +23,7 @@ constexpr const char* kAdvice =
   throw Error(ErrorKind::kCheckpoint, str(origin, ": ", what, "; ", kAdvice));
 }
 
-// Only what crc_to_text writes: eight lower-case hex digits.
+// Accepts only what crc_to_text() writes: eight hex digits in lower case.
 uint32_t crc_from_text(const std::string& text, const std::string& origin) {
   if (text.size() != 8 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
     fail_manifest(origin, str("the checksum ", quote(text), " is not eight hexadecimal digits"));
@@ -92,7 +92,7 @@ Manifest parse_manifest(std::string_view text, const std::string& origin) {
       .kind = ErrorKind::kCheckpoint, .origin = origin, .advice = kAdvice, .max_depth = 4};
   json fields = parse_strict_json(text, source);
   if (!fields.is_object()) fail_manifest(origin, "is no JSON object");
-  // The version comes first: of another one not even the checksum's rule is known.
+  // Checks the version first: another version may have another rule for the checksum.
   const uint64_t version = number_from_json(member(fields, "version", origin), "version", origin);
   if (version != kManifestVersion) {
     throw Error(ErrorKind::kCheckpoint,

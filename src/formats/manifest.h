@@ -1,5 +1,5 @@
 // manifest.json of a checkpoint (docs/formats/checkpoint.md) has size and CRC-32C of every file,
-// and a checksum of the manifest itself. It is written last, so a folder without one is unfinished.
+// and a checksum of itself. It is written last, so a folder without manifest.json is unfinished.
 #pragma once
 
 #include <cstdint>
@@ -32,23 +32,22 @@ struct Manifest {
 
 // Returns the text of manifest.json, with its own checksum.
 std::string manifest_to_text(const Manifest& manifest);
-// Throws Error(kCheckpoint), naming `origin`, for any text but a manifest of this version whose own
-// checksum is right. File names that would leave the folder (a path separator, "..", NUL) are
-// refused.
+// Throws Error(kCheckpoint), naming `origin`: no manifest, another version, a wrong checksum of its
+// own, a file name that would leave the folder (a path separator, "..", NUL).
 Manifest parse_manifest(std::string_view text, const std::string& origin);
-// Parses the manifest of `folder`. Throws also Error(kIo).
+// Parses the manifest of `folder`. Also throws Error(kIo), and Error(kData) as read_file() does.
 Manifest read_manifest(const std::filesystem::path& folder);
 
 // Writes manifest.json into `folder`, atomically over an old one, and syncs both. Call it when all
-// other files are synced. Requires plain file names and step >= 0, which parse_manifest() checks
-// and this does not. Throws Error(kIo).
+// other files are synced. Requires plain file names and step >= 0, and checks neither. Throws
+// Error(kIo).
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Reads the manifest of `folder`, checks size and CRC of the files that it lists, with constant
-// memory, and returns it. Files that it does not list are ignored. With `skip_training_state`
-// kOptimizerFile and kStateFile are not checked: eval, generate and init_from need neither. Throws
-// Error(kCheckpoint) that names the file and what is wrong, a missing manifest too; Error(kUsage)
-// where the folder does not exist; Error(kIo) where the file system refuses.
+// Reads the manifest of `folder`, checks size and CRC of the files that it lists, and returns it.
+// Memory is constant. With `skip_training_state` it does not check kOptimizerFile and kStateFile,
+// which eval, generate and init_from do not need. Throws Error(kCheckpoint) that names the file for
+// a missing manifest and for whatever is wrong, Error(kUsage) where the folder does not exist,
+// Error(kIo).
 Manifest verify_checkpoint_files(const std::filesystem::path& folder, bool skip_training_state);
 
 }  // namespace lmtrain

@@ -30,8 +30,7 @@ inline constexpr const char* kSafetensorsMetadataKey = "__metadata__";
 // file.
 std::optional<uint64_t> safetensors_header_size(std::string_view head);
 
-// In the order of the format. A file has the tensors of the last dtype first, so that larger
-// elements come first.
+// In the order of the format, by ascending size. A file has the tensors of the last dtype first.
 enum class DType { kBool, kU8, kI8, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kF64, kI64, kU64 };
 std::string_view dtype_name(DType dtype);  // "F32"
 size_t dtype_size(DType dtype);            // bytes
@@ -44,8 +43,8 @@ struct TensorView {
 
 class SafetensorsFile {
  public:
-  // Maps the file and reads its header. Throws Error(kData) as above, and Error(kIo). The views
-  // stay valid as long as this object.
+  // Maps the file and reads its header. Throws Error(kData) as above, and Error(kIo). The views are
+  // valid as long as this object.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
@@ -60,9 +59,9 @@ class SafetensorsFile {
   std::map<std::string, TensorView> tensors_;
 };
 
-// Returns the tensors of `file`, the bytes of a whole file, by name; their views point into it.
-// Replaces the content of `metadata` by the entries of __metadata__. Throws Error(kData) as above;
-// `origin` names the file in messages. SafetensorsFile and the fuzzer use it.
+// Returns the tensors of `file`, the bytes of a whole file, by name; their views point into `file`.
+// Replaces `metadata` by the entries of __metadata__. Throws Error(kData) as above; `origin` names
+// the file in messages.
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
                                                     const std::string& origin,
                                                     std::map<std::string, std::string>& metadata);
@@ -76,9 +75,9 @@ struct TensorToWrite {
   const void* data = nullptr;
 };
 
-// The layout of a file to come: where each tensor lies. It is a pure function of names, shapes,
-// dtypes and metadata, so processes that write one file together compute the same layout without
-// each other's tensors.
+// The layout of a file to come: where each tensor lies. It depends only on names, shapes, dtypes
+// and metadata, so processes that write one file together compute the same layout without each
+// other's data.
 class SafetensorsLayout {
  public:
   // The `data` of the tensors is not read. Throws the errors of write_safetensors; `file` names the
@@ -92,10 +91,11 @@ class SafetensorsLayout {
   const std::string& header() const { return header_; }
   // The tensors, in the order of the file.
   const std::vector<TensorToWrite>& tensors() const { return tensors_; }
-  // Returns where in the file the bytes of a tensor begin, given like one of tensors(). Throws
-  // Error(kInternal) where the file has none of this name, dtype and shape.
+  // Returns the byte of the file at which a tensor begins. Throws Error(kInternal) where the file
+  // has no tensor of this name, dtype and shape.
   uint64_t offset_of(const TensorToWrite& tensor) const;
-  // Returns the bytes of a tensor that the file has.
+  // Returns the size of a tensor's elements in bytes. Throws Error(kInternal) for a shape with a
+  // negative size, or whose bytes overflow.
   static uint64_t size_of(const TensorToWrite& tensor);
   uint64_t file_size() const { return file_size_; }
 
@@ -108,8 +108,9 @@ class SafetensorsLayout {
 };
 
 // Writes header and tensors (from the last dtype to the first, then by name) through `writer`,
-// which must be new and which the caller finishes. Throws Error(kInternal) for what the format
-// cannot hold: a name twice, a negative size, text that is not UTF-8, a header above the largest.
+// which must be new; the caller calls writer.finish(). Throws Error(kInternal) for what the format
+// cannot hold: a name twice, a negative size, text that is not UTF-8, a header above the largest;
+// and Error(kIo).
 void write_safetensors(FileWriter& writer, std::vector<TensorToWrite> tensors,
                        const std::map<std::string, std::string>& metadata);
 

@@ -26,7 +26,8 @@ using nlohmann::json;
   throw Error(source.kind, str(source.origin, ": ", what, "; ", source.advice));
 }
 
-// Python's json writes numbers that JSON does not have. nlohmann stops within such a word.
+// Python's json writes NaN and Infinity, which JSON does not have. nlohmann stops inside such a
+// word.
 std::string python_number(std::string_view text, size_t at) {
   constexpr size_t kLongest = 9;
   const size_t begin = at - std::min(at, kLongest);

@@ -1,7 +1,7 @@
-// JSON files of ours and of other programs, read strictly. Small control files (manifest.json,
-// model.safetensors.index.json, a line of metrics.jsonl) are read as strict JSON. Errors are here
-// what nlohmann allows: a key twice in one object, a byte order mark, a NUL that ends the text
-// early, and nesting without limit (its values are destroyed recursively).
+// Reads small control files as strict JSON: manifest.json, model.safetensors.index.json, a line of
+// metrics.jsonl. These are errors here, though nlohmann allows them: a key twice in one object, a
+// byte order mark, a NUL that ends the text early, and deep nesting (nlohmann destroys values
+// recursively).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ struct JsonSource {
   int max_depth = 16;                 // levels of objects and arrays below the outermost
 };
 
-// Returns the value of `text`. Throws an Error of kind `source.kind` unless it is one JSON value
-// that keeps these rules; the message begins with `source.origin` and ends with `source.advice`.
+// Returns the value of `text`. Throws an Error of kind `source.kind` unless `text` is one JSON
+// value that keeps these rules. The message begins with `source.origin` and ends with
+// `source.advice`, or with the advice of foreign_text.h for a pointer, a web page and the like.
 nlohmann::json parse_strict_json(std::string_view text, const JsonSource& source);
 
 // Numbers between C++ and JSON. JSON has no infinity and no NaN: a number that is not finite, or
@@ -35,8 +36,8 @@ nlohmann::json parse_strict_json(std::string_view text, const JsonSource& source
 nlohmann::ordered_json finite_or_null(double value);
 nlohmann::ordered_json finite_or_null(const std::optional<double>& value);
 
-// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or that is out of
-// the range of T. (Json::get<T>() converts any number, which is undefined out of range.)
+// Throws Json::type_error for a value that is no integer, such as 1.5 and 1e300, or out of the
+// range of T. (Json::get<T>() converts any number; out of range that is undefined.)
 template <class T, class Json>
 T integer_in(const Json& json) {
   static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>);
@@ -53,35 +54,34 @@ T integer_in(const Json& json) {
                                  &json);
 }
 
-// The JSON files that lmtrain writes for itself hold their own checksum: the field "checksum" of
-// the object is the CRC-32C, as eight hex digits, of the other fields in their canonical text (keys
-// in byte order, no spaces). So a flipped bit, a cut or a digit changed by hand is noticed.
+// The JSON files that lmtrain writes for itself hold their own checksum in the field "checksum" of
+// the object. It is the CRC-32C, as eight hex digits, of the canonical text of the other fields:
+// keys in byte order, no spaces. So a flipped bit, a cut or a digit changed by hand is noticed.
 //
-// crc_to_text() writes the CRC.
 std::string crc_to_text(uint32_t crc);  // eight hex digits
 
-// Returns the text of the object `fields` with the field "checksum" added, which it must not have,
-// and a newline at the end. `indent` is passed to nlohmann::json::dump. Throws an exception of
-// nlohmann::json for a string that is not UTF-8.
+// Returns the text of the object `fields`, which has no field "checksum", with that field added and
+// a newline at the end. `indent` goes to nlohmann::json::dump. Throws nlohmann::json::type_error
+// for a string that is not UTF-8.
 std::string checked_json_text(nlohmann::json fields, int indent = 2);
 
-// Removes "checksum" from the object and compares it with the other fields. Throws the Error of
-// `source` when it is missing or wrong.
+// Removes "checksum" from the object and compares it with the other fields. Throws an Error of kind
+// `source.kind` when the checksum is missing or wrong.
 void take_checksum(nlohmann::json& fields, const JsonSource& source);
 
-// Returns the fields, without "checksum", of text that checked_json_text wrote; throws the Error of
-// `source` for any other text.
+// Returns the fields, without "checksum", of text that checked_json_text wrote. Throws an Error of
+// kind `source.kind` for any other text.
 nlohmann::json parse_checked_json(std::string_view text, const JsonSource& source);
-// Does the same for a file of at most `most` bytes. Throws Error(kData) that names the file, or
+// Does the same for a file of at most `most` bytes. Throws Error(kData) that names the file, and
 // Error(kIo).
 nlohmann::json read_checked_json(const std::filesystem::path& path, uint64_t most);
 
-// These functions read JSON-lines files that only grow (metrics.jsonl, events.jsonl). A process
-// that was killed may leave a torn line at the end. So a line without its newline is skipped, as is
-// every line that is no object of strict JSON (strict_json.h).
+// These functions read JSON-lines files that only grow (metrics.jsonl, events.jsonl). They skip a
+// line without its newline, since a killed process may leave a torn line at the end, and each line
+// that is no object of strict JSON.
 
-// Calls `visit(line, end)` for every line in order; `end` is the offset after its newline. A
-// missing file has no lines. Throws Error(kIo) when the file cannot be read.
+// Calls `visit(line, end)` for every line in order; `end` is the byte offset after its newline. A
+// missing file has no lines. Throws Error(kIo), and Error(kData) where the path is no regular file.
 void for_each_json_line(const std::filesystem::path& path,
                         const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
@@ -91,8 +91,7 @@ void for_each_json_line_with(
     const std::filesystem::path& path, std::string_view text,
     const std::function<void(const nlohmann::json& line, uint64_t end)>& visit);
 
-// Returns the number under this key of a line. Returns nothing where the key is missing or its
-// value is no number.
+// Returns the number at this key of a line; nothing where the key is missing or holds no number.
 std::optional<double> number_at(const nlohmann::json& line, const char* key);
 
 }  // namespace lmtrain

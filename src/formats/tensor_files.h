@@ -1,11 +1,11 @@
-// TensorFiles gives the tensors of a model folder by their HF names, whether it holds one
-// model.safetensors or several shards with model.safetensors.index.json (which maps every tensor to
-// its file). Where both are there, model.safetensors alone is read. Tensors of a shard that the
-// index does not list are there too.
+// TensorFiles gives the tensors of a model folder by their HF names. The folder holds
+// model.safetensors, or shards with a model.safetensors.index.json that maps tensors to files.
+// Where both are there, only model.safetensors is read. A tensor of a shard that the index does not
+// list counts too.
 //
 // The constructor maps all files and checks them against each other; no tensor is copied. It throws
-// Error(kUsage) when the path is no folder, Error(kData) that names file and tensor for everything
-// wrong inside (a folder without either file too), and Error(kIo).
+// Error(kUsage) when the path is no folder, Error(kData) that names file and tensor for whatever is
+// wrong inside, a folder without either file too, and Error(kIo).
 #pragma once
 
 #include <filesystem>
@@ -39,7 +39,7 @@ class TensorFiles {
   std::map<std::string, TensorView> tensors_;
 };
 
-// Tensors that go to one file of a folder.
+// The tensors of one file of a folder.
 struct TensorShard {
   std::string file;                    // its name
   std::vector<TensorToWrite> tensors;  // in the order given
@@ -51,13 +51,14 @@ struct TensorShards {
 };
 
 // Divides the tensors of a model among files as save_pretrained of transformers does
-// (huggingface_hub, serialization): in their order, a new file where the next tensor would go over
-// `limit`, in bytes of tensors without the header; a larger tensor has a file of its own. A single
-// file is model.safetensors; several are model-00001-of-00002.safetensors and so on. `data` of the
-// tensors is not read. Requires at least one tensor.
+// (huggingface_hub, serialization). In their order, a tensor that would take a file over `limit`
+// bytes begins the next file; headers do not count. A tensor above `limit` has a file of its own. A
+// single file is model.safetensors; several are model-00001-of-00002.safetensors and so on. `data`
+// of the tensors is not read. Requires at least one tensor.
 TensorShards divide_tensors(const std::vector<TensorToWrite>& tensors, uint64_t limit);
 
-// Returns the bytes of a tensor's elements.
+// Returns the size of a tensor's elements in bytes, unchecked (SafetensorsLayout::size_of()
+// checks).
 uint64_t tensor_bytes(const TensorToWrite& tensor);
 
 }  // namespace lmtrain

@@ -229,7 +229,7 @@ void TokenReference::check_documents() const {
 
 void TokenReference::read(int64_t begin, std::span<int32_t> out) const {
   if (out.empty()) return;
-  // The document that holds token `begin`: the first that ends behind it.
+  // Finds the document that holds token `begin`: the first document that ends after it.
   int64_t document = 0;
   for (int64_t count = num_documents_; count > 0;) {
     const int64_t half = count / 2;

@@ -112,7 +112,7 @@ void TokenShard::open_own(bool verify_tokens) {
   std::vector<BlockSums> sums = read_block_sums(sums_path);
   if (sums.size() != 1 || sums[0].size() != num_sum_blocks(size))
     fail(file_, str(shown(sums_path), " has checksums of another shard"));
-  // The tokens are right, so these are those of another shard with as many blocks.
+  // The tokens are right, so the checksums are of another shard with the same number of blocks.
   if (verify_tokens && sum_blocks(file_.bytes()) != sums[0])
     fail(file_, str(shown(sums_path), " has checksums of another shard"));
   blocks_ = BlockCheck(std::move(sums[0]));
@@ -212,8 +212,8 @@ void TokenShard::require_unchanged() const {
 }
 
 void TokenShard::check_ids(int64_t begin, std::span<const int32_t> ids) const {
-  // One pass over what is in the cache, in place of a crash in the embedding later. Ids from 2^31
-  // on have become -1.
+  // The ids are in the processor's cache, so this check is cheap; a wrong id would crash the
+  // embedding. Ids from 2^31 on have become -1.
   uint32_t largest = 0;
   for (const int32_t id : ids) largest = std::max(largest, static_cast<uint32_t>(id));
   if (largest >= static_cast<uint64_t>(vocab_size_)) {

@@ -1,12 +1,11 @@
 // A token shard (docs/formats/token_shard.md) holds documents as token ids in one memory-mapped
-// file, which is written once and published by rename.
+// file, which one writer writes once and publishes by rename.
 //
 //   header   64 bytes: magic, version, bytes per token, vocabulary size, counts, CRCs
 //   tokens   uint16 when the vocabulary has at most 65536 pieces, else uint32
 //   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
 //
-// The tokens come first so that they stream to the file while documents arrive; the index waits in
-// a file beside it, so that memory does not grow. Threads may share a reader.
+// Threads may share a TokenShard.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +36,13 @@ class TokenShardWriter {
   // Begins a shard. Until finish() it is in PATH.tmp and PATH.index.tmp. Throws Error(kInternal)
   // unless 1 <= vocab_size <= 2^31.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
-  // Continues after the documents that `progress` has, which sync() returned in this process or
-  // another, even if the shard was finished since: then PATH becomes PATH.tmp again and is missing
-  // until finish(). Throws Error(kData) or Error(kIo) when the files do not have these documents.
+  // Continues after the documents of `progress`, which sync() returned in this process or another.
+  // If the shard was finished since, PATH becomes PATH.tmp again, and is missing until finish().
+  // Throws Error(kData) or Error(kIo) when the files do not have these documents.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                    const ShardProgress& progress);
-  // Removes PATH.tmp and PATH.index.tmp, unless sync() was called or the writer continues; a shard
-  // that finish() has published stays.
+  // Removes PATH.tmp and PATH.index.tmp, unless sync() was called or the writer continued a shard.
+  // A shard that finish() has published stays.
   ~TokenShardWriter();
   TokenShardWriter(const TokenShardWriter&) = delete;
   TokenShardWriter& operator=(const TokenShardWriter&) = delete;
@@ -51,13 +50,13 @@ class TokenShardWriter {
   // Adds a document: its `ids`, with BOS and EOS as configured, and the size of its text in bytes.
   // Throws Error(kData) for an id outside the vocabulary, and Error(kIo).
   void add_document(std::span<const int32_t> ids, uint64_t raw_bytes);
-  // Puts all documents on disk, for a writer that continues later.
+  // Puts all documents on disk. Returns the progress from which another writer can continue.
   ShardProgress sync();
   // Appends the index, writes the header, syncs, reads the file back, writes the checksums of its
-  // blocks to PATH.sums (block_sums.h), and renames it to PATH. The file of the index stays if
-  // sync() was called or the writer continues. Throws Error(kIo), also when the tokens that are
-  // read back differ from what was written; header and index are not compared. Call it once, as the
-  // last function.
+  // blocks to PATH.sums (block_sums.h), and renames it to PATH. PATH.index.tmp stays if sync() was
+  // called or the writer continued a shard. Throws Error(kIo), also when the tokens that are read
+  // back differ from what was written; header and index are not compared. Call it once, as the last
+  // function.
   void finish();
 
   int64_t num_documents() const { return num_documents_; }
@@ -82,17 +81,16 @@ class TokenShardWriter {
 
 class TokenShard {
  public:
-  // Maps the file. Throws Error(kData) that names file and offset unless header, index and sizes
-  // agree, or when the checksums of the blocks (PATH.sums) are damaged or belong to another shard.
-  // Where the checksums are missing, read_tokens() does not check. `verify_tokens` also checks the
-  // CRC over all tokens and that each id is in the vocabulary. For a token reference
-  // (token_reference.h) no token is read in either case; size and time of its files are compared.
-  // Throws Error(kIo) when a file cannot be read.
+  // Maps the file. Throws Error(kData) that names the file: header, index and sizes do not agree;
+  // the checksums of the blocks (PATH.sums) are damaged or belong to another shard. Without
+  // PATH.sums, read_tokens() compares no checksums. `verify_tokens` also checks the CRC over all
+  // tokens and that each id is in the vocabulary. For a token reference (token_reference.h) it
+  // reads no tokens, and compares size and time of the files. Throws Error(kIo) when a file cannot
+  // be read.
   TokenShard(const std::filesystem::path& path, bool verify_tokens);
-  // Writes PATH.sums where it is missing; this object goes on without it. Requires that the
-  // constructor had `verify_tokens`, as the sums are made from the tokens that are there now.
-  // Throws Error(kData) where the sums of a token reference are missing, since its data must be
-  // prepared again; Error(kIo).
+  // Writes PATH.sums where it is missing, from the tokens that are there now; so the constructor
+  // must have verified them. This object does not use the new file. Throws Error(kData) for a token
+  // reference without PATH.sums, whose data must be prepared again, and Error(kIo).
   void write_missing_block_sums() const;
 
   // Returns whether the shard is a token reference (token_reference.h).
@@ -104,24 +102,24 @@ class TokenShard {
   int64_t document_begin(int64_t document) const {  // in tokens
     return document == 0 ? 0 : document_end(document - 1);
   }
-  // Throws Error(kData) where the index was written to since it was opened.
+  // Throws Error(kData) for an end outside the shard: the index was written to since it was opened.
   int64_t document_end(int64_t document) const;
   int64_t document_size(int64_t document) const {
     return document_end(document) - document_begin(document);
   }
-  // Copies tokens [begin, begin + out.size()) of the shard. Throws Error(kData) with file and byte
-  // when a block that is read does not have its checksum (BlockCheck::holds says which are
-  // compared), for an id outside the vocabulary, and for a file that was cut short since it was
-  // opened; Error(kIo) when the file system refuses; Error(kInternal) for tokens that the shard
-  // does not have, as the functions above do for a document.
+  // Copies tokens [begin, begin + out.size()) of the shard. Throws Error(kData) with file and byte:
+  // a block does not have its checksum (BlockCheck::holds() says which blocks are compared), an id
+  // is outside the vocabulary, a file was cut short since it was opened. Throws Error(kIo) when the
+  // file system refuses. Throws Error(kInternal) for tokens that the shard does not have; the
+  // functions above do so for a document.
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
   // Throws Error(kData) when the shard was written to since it was opened, by its size and time.
   // For a token reference it also throws when one of its files was written to since the reference
-  // was made: each call examines up to 64 files, and the next call goes on from there. A file that
-  // was removed, or replaced by another, is no error: the old one stays mapped.
+  // was made. Each call examines up to 64 files, and the next call continues there. A file that was
+  // removed, or replaced by another, is no error: the old one stays mapped.
   void require_unchanged() const;
-  // For a caller whose request contradicts the index. Throws Error(kData) where the index was
-  // written to since it was opened, else Error(kInternal) with `problem`.
+  // Call it when a request contradicts the index. Throws Error(kData) where the index was written
+  // to since it was opened, else Error(kInternal) with `problem`.
   [[noreturn]] void fail_request(const std::string& problem) const;
 
  private:
@@ -147,10 +145,10 @@ class TokenShard {
 };
 
 // The documents of a shard come from the entries of data.train. A list of SourceRuns, ascending by
-// document, says which entry each comes from; the first begins at document 0.
+// document, says which entry; the first begins at document 0.
 
-// The documents from first_document on come from data.train[source], up to the first_document of
-// the next SourceRun.
+// Documents from `first_document` to before the next run's `first_document` come from
+// data.train[source].
 struct SourceRun {
   int64_t first_document = 0;
   int32_t source = 0;

@@ -1,5 +1,5 @@
-// Reader and writer of a token shard share this layout (docs/formats/token_shard.md). Everything is
-// little-endian.
+// The layout of a token shard, which its reader and writer share (docs/formats/token_shard.md). All
+// numbers are little-endian.
 #pragma once
 
 #include <array>
@@ -34,7 +34,8 @@ static_assert(sizeof(ShardHeader) == 64 && std::is_trivially_copyable_v<ShardHea
 inline constexpr size_t kShardHeaderCrcOffset = offsetof(ShardHeader, header_crc);
 static_assert(kShardHeaderCrcOffset == 60);
 
-// A token reference (token_reference.h) has this header, the list of files, and an index.
+// A token reference (token_reference.h) has this header, then the table of its files, then an
+// index.
 inline constexpr std::array<char, 8> kReferenceMagic = {'L', 'M', 'T', 'T', 'O', 'K', 'R', 'F'};
 inline constexpr uint32_t kReferenceVersion = 1;
 inline constexpr uint64_t kReferenceEntryBytes = 32;

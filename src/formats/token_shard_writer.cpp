@@ -25,7 +25,7 @@ std::string_view bytes_of(const ShardHeader& header) {
   return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
-// Zeros until finish(): a shard cut short is none.
+// The header is zeros until finish(), so that no reader takes an unfinished shard.
 const std::string& no_header() {
   static const std::string kZeros(sizeof(ShardHeader), '\0');
   return kZeros;
@@ -113,6 +113,8 @@ ShardProgress TokenShardWriter::sync() {
   return {num_documents_, num_tokens_, tokens_crc_, tokens_.sync(), index_.sync()};
 }
 
+// The tokens come first in the file, so that they stream to it while documents arrive. The index
+// waits in a file of its own, so that memory does not grow.
 void TokenShardWriter::finish() {
   tokens_.write(std::string(shard_padding(tokens_.size()), '\0'));
   index_.finish();

@@ -34,19 +34,19 @@ void require_there(const fs::path& path) {
 void open_shard(const Cache& cache, const std::string& fingerprint, const fs::path& path,
                 int64_t documents, int64_t tokens) {
   require_there(path);
-  // A version before 0.2 wrote none, and what is read by blocks is checked by them.
+  // A version before 0.2 wrote no checksums of blocks. With them, each read checks its blocks.
   const bool has_sums = is_there(block_sums_path(path));
   const TokenShard shard(path, !has_sums || examine(path).size <= kVerifyUpTo);
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
     throw Error(ErrorKind::kData, str(shown(path), " does not agree with its info.json"));
   }
   if (has_sums) return;
-  // Without the lock another process may be writing them, or the shard itself.
+  // Where another process has the lock, it may be writing the checksums or the shard itself.
   const std::optional<FileLock> lock = cache.try_lock("shards", fingerprint);
   if (lock || shard.is_reference()) shard.write_missing_block_sums();
 }
 
-// The bytes of all files that decide the ids and the special tokens.
+// Returns a hash of all files that decide the ids and the special tokens.
 std::string content_hash(const std::vector<TokenizerFile>& files) {
   if (files.size() == 1) return hash128(files.front().bytes).hex();
   Hasher hasher;
@@ -54,8 +54,9 @@ std::string content_hash(const std::vector<TokenizerFile>& files) {
   return hasher.digest().hex();
 }
 
-// The value that `read` finds in the cache; nothing, with a warning, when what is there is broken
-// or a file of it is missing. Error(kIo) when the file system refuses: what it holds may be whole.
+// Returns the value that `read` finds in the cache. Logs a warning and returns nothing when the
+// entry is broken or one of its files is missing. Throws Error(kIo) when the file system refuses:
+// the entry may be whole.
 template <class Value, class Read>
 std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   if (!is_there(path)) return std::nullopt;
@@ -76,7 +77,7 @@ void write_json(const fs::path& path, Json json) {
   write_file_atomic(path, checked_json_text(std::move(json)));
 }
 
-// Enough for sources that change with each of millions of files.
+// Enough for millions of files, each from another source than the one before.
 constexpr uint64_t kLargestEntry = uint64_t{256} << 20;
 
 Json read_json(const fs::path& path) {
@@ -130,7 +131,7 @@ CorpusCounts counts_from_json(const Json& json) {
   return counts;
 }
 
-// The preparation said it while it read the text; a start that finds the result says it again.
+// The preparation logged this while it read the text; a start that finds the result logs it again.
 void log_found(const PreparedData& data) {
   const auto describe = [](const CorpusCounts& counts) {
     return describe_formats(counts.formats) + describe_oddities(counts);
@@ -142,7 +143,7 @@ void log_found(const PreparedData& data) {
   warn_of_text(data.eval_text, "/data/eval");
 }
 
-// Runs as SourceRun describes them, of a shard with so many documents.
+// Throws unless the runs are as SourceRun says, for a shard of `documents` documents.
 void check_sources(const std::vector<SourceRun>& sources, int64_t documents) {
   int64_t next = 0;  // the least that the next run may begin with
   for (const SourceRun& run : sources) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLongestCharacter = 4;
 
-// Whether a character of at most four bytes goes on across the position.
+// Returns whether the position is inside a character.
 bool is_inside_character(std::string_view text, size_t position) {
   return position < text.size() && is_utf8_continuation(text[position]);
 }
@@ -41,7 +41,7 @@ std::vector<uint64_t> text_cuts(std::string_view text, uint64_t reach) {
   return cuts.finish();
 }
 
-// Cuts text[begin, end) where no content says where.
+// Cuts text[begin, end), in which no content cut lies.
 void cut_evenly(std::string_view text, size_t begin, size_t end, uint64_t block,
                 std::vector<size_t>& ends) {
   while (end - begin > block + block / 2) {

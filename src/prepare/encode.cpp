@@ -16,7 +16,7 @@ struct Piece {
   Hash128 hash;                  // as in EncodedDocument
   std::optional<Hash128> whole;  // as in EncodedDocument
 };
-// What a thread has made of a batch, or of a part of one.
+// The encoded documents of a batch, or of a part of a batch.
 struct Encoded {
   BatchPointer batch;
   bool is_first_part;

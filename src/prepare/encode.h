@@ -1,5 +1,5 @@
 // Encodes text to token ids on several threads, in bounded memory; the results come in the order of
-// the documents. A document with some blocks held out becomes several documents.
+// the documents. A document whose blocks are partly held out becomes several parts.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 namespace lmtrain {
 
 struct EncodedDocument {
-  std::vector<int32_t> ids;  // each part of a document too has BOS and EOS as asked for
-  Hash128 hash;              // hash128() of its text; 0 for a part that is trained on
-  uint64_t bytes = 0;
-  DocumentLocation location;  // place in the corpus; a part has the place of its document
+  std::vector<int32_t> ids;   // with BOS and EOS as asked for, in each part of a document too
+  Hash128 hash;               // hash128() of its text; 0 for a part that is trained on
+  uint64_t bytes = 0;         // of its text
+  DocumentLocation location;  // place in the corpus of the document, for a part too
   bool held_out = false;
-  // This is the hash of the text of the whole document. It is set for a document that is not cut,
-  // and for the last part of one that is.
+  // hash128() of the text of the whole document: set for an uncut document, and for the last part
+  // of a cut one.
   std::optional<Hash128> whole;
 };
 
@@ -32,11 +32,11 @@ struct DocumentEncoder {
   bool add_eos = true;
   int num_threads = 1;  // the calling one is counted; less than 1 counts as 1
 
-  // Calls `sink` on the calling thread for each document in order, from `from` on; if `held_out`
-  // cuts a document, for each of its parts. `action` names the pass in the progress line. Returns
-  // what Corpus::for_each() returns. Throws the errors of Corpus::for_each and of `sink`,
-  // Error(kData) where the tokenizer lacks BOS or EOS or cannot encode a text, and Error(kMemory)
-  // where memory or threads run out.
+  // Calls `sink` on the calling thread for each document in order, from `from` on, or for each part
+  // of a document that `held_out` cuts. `action` names the pass in the progress line. Returns what
+  // Corpus::for_each() returns. Throws the errors of Corpus::for_each() and of `sink`, Error(kData)
+  // where the tokenizer lacks a BOS or EOS that is asked for or cannot encode a text, and
+  // Error(kMemory) where memory or threads run out.
   NoDocuments encode(DocumentBatches& documents, const HoldOut& held_out, const std::string& action,
                      const std::function<void(const EncodedDocument&)>& sink,
                      const DocumentLocation& from = {}) const;

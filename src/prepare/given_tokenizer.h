@@ -1,4 +1,4 @@
-// The tokenizer that a config gives, in the place of one that is trained.
+// The tokenizer that a config gives in tokenizer.model.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,10 @@ namespace lmtrain {
 // where nothing is there.
 std::filesystem::path given_tokenizer_path(const Config& config);
 
-// Gives tokenizer.add_bos and tokenizer.add_eos values where they are auto, and logs which and why
-// where a tokenizer is given. `eval` and `generate` of a folder do the same by its tokenizer
-// (LoadedModel). Returns the tokenizer where it had to be opened for that. Throws like
-// given_tokenizer_path() and Tokenizer::load.
+// Gives tokenizer.add_bos and tokenizer.add_eos values where they are auto. Where a given tokenizer
+// decides, logs the values with the reasons (not for token files), and returns that tokenizer,
+// which it has opened; else returns nothing. Throws like given_tokenizer_path() and
+// Tokenizer::load.
 std::optional<Tokenizer> resolve_document_ends(Config& config);
 
 }  // namespace lmtrain

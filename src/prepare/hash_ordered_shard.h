@@ -1,7 +1,6 @@
 // Writes a token shard whose documents are sorted by the hash of their text, ties in the order
-// added, and tells the source of each. Documents are first written as they come, to PATH.unordered,
-// and their hashes to PATH.hashes; finish() copies them in their order, with 28 bytes of memory for
-// each document. Like
+// added. Writes documents first to PATH.unordered, as they come, and their hashes to PATH.hashes;
+// finish() copies them in hash order, with 28 bytes of memory for each document. Like
 // TokenShardWriter it can be continued from the progress that sync() returned.
 #pragma once
 
@@ -15,15 +14,15 @@
 
 namespace lmtrain {
 
-// A document of an evaluation shard: the hash of its text, and the entry of the list of sources
-// that it is from.
+// A document of an evaluation shard: the text_hash() of its text, and the index of its entry in
+// data.eval or data.train.
 struct HashedSource {
   uint64_t hash = 0;
   int64_t source = 0;
 };
-// Returns the indices of `added`, the documents in the order added, in the order of the shard.
+// Returns the order of the shard: indices into `added`, which has the documents in the order added.
 std::vector<size_t> hash_order(const std::vector<HashedSource>& added);
-// Returns the sources of these documents in the order of the shard.
+// Returns the sources of `added` in the order of the shard.
 std::vector<int32_t> sources_in_hash_order(const std::vector<HashedSource>& added);
 
 struct HashOrderedProgress {
@@ -33,14 +32,14 @@ struct HashOrderedProgress {
 
 class HashOrderedShardWriter {
  public:
-  // Begins a shard at `path`. Throws the errors of TokenShardWriter, as all calls do.
+  // Begins a shard at `path`. All calls throw the errors of TokenShardWriter.
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size);
   // Continues the shard of `progress`. Throws Error(kData) or Error(kIo) where what was synced is
   // missing or changed.
   HashOrderedShardWriter(const std::filesystem::path& path, int64_t vocab_size,
                          const HashOrderedProgress& progress);
-  // Removes the files with the documents and hashes beside the shard, unless sync() was called or
-  // this writer continues another; a shard that is published stays.
+  // Removes PATH.unordered and PATH.hashes, unless sync() was called or this writer continued a
+  // shard. A published shard stays.
   ~HashOrderedShardWriter();
   HashOrderedShardWriter(const HashOrderedShardWriter&) = delete;
   HashOrderedShardWriter& operator=(const HashOrderedShardWriter&) = delete;
@@ -48,8 +47,8 @@ class HashOrderedShardWriter {
   void add_document(const EncodedDocument& document, int32_t source);
   // Syncs what was added and returns the progress from which a writer can continue.
   HashOrderedProgress sync();
-  // Writes the documents in their order, and publishes the shard by rename. Returns the sources of
-  // the documents in this order. Call it once.
+  // Writes the documents in hash order, and publishes the shard by rename. Returns the source of
+  // each document in that order. Call it once.
   std::vector<int32_t> finish();
 
   int64_t num_documents() const { return unordered_.num_documents(); }

@@ -14,13 +14,14 @@
 namespace lmtrain {
 namespace {
 
-// So many documents of a source must fall below the fraction for whole ones to be held out.
+// Whole documents are held out only of a source that can expect this many below the fraction.
 constexpr double kEnoughDocuments = 32;
-// More than the fraction is held out to reach the floor, up to this share.
+// To reach the floor more than the fraction is held out, up to this share.
 constexpr double kMostForFloor = 0.1;
-// So many blocks are held out of a source, where they need not be smaller or larger for it.
+// The number of blocks to hold out of a source, as far as the limits of a block's size allow.
 constexpr uint64_t kBlocks = 16;
-// Sources of which less than so many of the smallest blocks are held out are taken as one.
+// A source of which less than this many smallest blocks would be held out is small. Small sources
+// count as one.
 constexpr uint64_t kFewBlocks = 16;
 
 HoldOutRule rule_for(const SourceShape& shape, double fraction, const HoldOutScale& scale) {

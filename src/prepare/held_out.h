@@ -1,11 +1,11 @@
-// Decides which text of data.train is held out: whole documents, or blocks of documents where a
-// source has too few documents or one that is too large (content_blocks.h). A source is one entry
-// of data.train; entries that have documents in common (overlap.h) are one source. The
-// decision takes what one pass found in each entry and, for blocks, a second pass over these.
-// Everything is a function of the text, the fraction and which documents are of one source; no seed
-// enters. docs/data.md states the rules.
+// Decides which text of data.train is held out: whole documents, or blocks of documents
+// (content_blocks.h) where a source has too few documents or one that is too large. A source is one
+// entry of data.train; entries that have documents in common (overlap.h) are one source. The
+// decision needs one pass over each entry, and for blocks at least one more. It depends only on the
+// text, the fraction and the source of each document; no seed enters. docs/data.md states the
+// rules.
 //
-// All sizes are bytes of text, or tokens of token files. All hashes of documents and blocks are
+// Sizes are bytes of text, or for token files tokens. Hashes of documents and blocks are
 // text_hash().
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace lmtrain {
 
-// Returns whether `hash` lies in the lowest `fraction` of all 64-bit values.
+// Returns whether `hash` / 2^64 is below `fraction`.
 bool is_below(uint64_t hash, double fraction);
 
 struct HoldOutScale {
@@ -31,7 +31,7 @@ struct HoldOutScale {
 inline constexpr HoldOutScale kHoldOutBytes{uint64_t{64} << 10, 256, uint64_t{16} << 10};
 inline constexpr HoldOutScale kHoldOutTokens{uint64_t{16} << 10, 64, uint64_t{4} << 10};
 
-// A SourceShape has number, sizes and hashes of the documents of one source.
+// A SourceShape sums up the documents of one source: their number, sizes and range of hashes.
 struct SourceShape {
   int64_t documents = 0;
   uint64_t size = 0;
@@ -43,13 +43,13 @@ struct SourceShape {
   SourceShape& operator+=(const SourceShape& other);
 };
 
-// Collects the shapes of all sources, and a hash of the source of each document.
+// Collects the shapes of all sources, and a hash of which document is from which source.
 class SourceShapes {
  public:
   // Adds a document. Documents come in the order of the corpus.
   void add(int32_t source, uint64_t hash, uint64_t size);
   const std::vector<SourceShape>& shapes() const { return shapes_; }
-  // Returns the hash of the source of each document, in the order of documents.
+  // Returns the hash of the sequence of sources, document by document.
   const Hash128& order() const { return order_; }
   int32_t last_source() const { return last_source_; }
   void restore(std::vector<SourceShape> shapes, const Hash128& order, int32_t last_source);
@@ -60,7 +60,7 @@ class SourceShapes {
   int32_t last_source_ = -1;
 };
 
-// Says how the text of one or several sources is held out.
+// A HoldOutRule says how text of one source, or of several small sources together, is held out.
 struct HoldOutRule {
   uint64_t block = 0;              // approximate size of a block; 0 for whole documents
   double fraction = 0;             // documents with is_below(hash, fraction) are held out
@@ -69,18 +69,19 @@ struct HoldOutRule {
 };
 
 // Chooses the blocks of one rule: the blocks with the smallest hashes, until their total size
-// reaches `target`. Blocks of equal text are chosen together. They are heavy, and passed over, if
-// their total size is above both the target and the largest size of a block. It holds up to 65536
-// different blocks in memory, or more where the target needs more.
+// reaches `target`. Equal blocks count as one, with their total size. A block is heavy if that size
+// is above both the target and the largest size of a block. Heavy blocks are skipped; only where
+// all blocks are heavy, it chooses the lightest of them. It holds up to 65536 different blocks in
+// memory, or more where the target needs more.
 class BlockChoice {
  public:
   BlockChoice(uint64_t target, uint64_t block);
   void add(uint64_t hash, uint64_t size);
-  // Call it after all blocks were added. Returns false when all must be added again, because heavy
-  // blocks took the place of others.
+  // Call it after all blocks were added. Returns false when the caller must add all blocks again,
+  // because heavy blocks had displaced others.
   bool end_pass();
-  // Returns the hashes of the chosen blocks. These are never all blocks, so a text that is one
-  // block has none.
+  // Returns the hashes of the chosen blocks, ascending. It never chooses all blocks, so none of a
+  // text that is one block.
   std::vector<uint64_t> chosen() const;
 
  private:
@@ -90,52 +91,53 @@ class BlockChoice {
   void trim();
 
   uint64_t target_;
-  uint64_t heaviest_;                    // that equal blocks may be together
+  uint64_t heaviest_;                    // the most that equal blocks may have together
   std::map<uint64_t, uint64_t> blocks_;  // hash, size of all equal ones; the smallest hashes
-  std::map<uint64_t, uint64_t> heavy_;   // likewise, passed over
+  std::map<uint64_t, uint64_t> heavy_;   // likewise, of heavy ones that an earlier pass found
   uint64_t size_ = 0;                    // total size of the blocks_ that are not heavy
-  // The smallest hash that was dropped in this pass. The total size of a block that comes again
-  // after it was dropped is not known any more.
+  // The smallest hash that was dropped in this pass. add() skips it and all larger ones: the total
+  // size of a dropped block is lost.
   std::optional<uint64_t> dropped_;
 };
 
 class HoldOut {
  public:
-  // Makes a split in which nothing is held out.
+  // Holds out nothing.
   HoldOut() = default;
-  // Makes the rules for a fraction of the text; with 0 nothing is held out, whatever the floor.
-  // `sources` holds the shape of each entry by number, and `groups` what
-  // CommonDocuments::groups() returns for them. Where a rule has blocks, choose() must follow.
+  // Makes the rules for a fraction of the text; 0 holds out nothing, whatever the floor. `sources`
+  // has the shape of each entry of data.train, and `groups` is
+  // CommonDocuments::groups(sources.size()). Where a rule has blocks, choose() must follow.
   HoldOut(double fraction, const std::vector<SourceShape>& sources,
           const std::vector<int32_t>& groups, const HoldOutScale& scale);
-  // Returns the part of the text to be held out: `fraction`, or more where the floor needs it; 0
+  // Returns the share of the text to hold out: `fraction`, or more where the floor needs it; 0
   // after restore().
   double share() const { return share_; }
-  // Returns the groups of entries that are one source because they have documents in common, where
-  // one of them alone would be held out in blocks; none after restore().
+  // Returns the groups of entries that are one source because they have documents in common. Lists
+  // only groups in which an entry by itself would be held out in blocks; none after restore().
   const std::vector<std::vector<int32_t>>& joined() const { return joined_; }
 
-  // Chooses the blocks of all rules that have blocks. `for_each_block(wanted, add)` must call
-  // add(source, hash, size) for all blocks of the sources for which wanted(source) is true; it may
-  // be called more than once.
+  // Chooses the blocks of all rules that have blocks. It calls `for_each_block(wanted, add)` once
+  // or more; that must call add(source, hash, size) for all blocks of the sources for which
+  // wanted(source) is true.
   template <class ForEachBlock>
   void choose(const ForEachBlock& for_each_block);
 
-  // Returns the rule of a source that had documents when the rules were made. For a source whose
-  // number is above all of these, and in a split without rules, the rule holds out nothing.
+  // Returns the rule of a source that had documents when the rules were made. A source with a
+  // higher number than these gets a rule that holds out nothing, as does each source where there
+  // are no rules.
   const HoldOutRule& rule_of(int32_t source) const;
-  // Returns whether the document with this hash is held out, or, where the rule of its source has
-  // blocks, the block with this hash.
+  // Returns whether the document with this hash is held out; where the rule of `source` has blocks,
+  // the block with this hash.
   bool holds_out(int32_t source, uint64_t hash) const;
   bool holds_out_any() const;
 
-  // These return, for each source, the index of its rule in rules(), and the rules.
+  // rules_of_sources() has, for each source, the index of its rule in rules().
   const std::vector<size_t>& rules_of_sources() const { return rule_of_source_; }
   const std::vector<HoldOutRule>& rules() const { return rules_; }
   void restore(std::vector<size_t> rule_of_source, std::vector<HoldOutRule> rules);
 
-  // Adds what decides the split to `hasher`; adds nothing when documents are held out by their hash
-  // and this fraction alone. `sources` is SourceShapes::order().
+  // Adds the rules, and where they differ `sources`, which is SourceShapes::order(), to `hasher`.
+  // Adds nothing when all rules hold out whole documents by this `fraction`.
   void add_to(Hasher& hasher, double fraction, const Hash128& sources) const;
 
  private:
@@ -146,16 +148,16 @@ class HoldOut {
   std::vector<std::vector<int32_t>> joined_;
 };
 
-// Prints which entries of data.train are one source, where HoldOut::joined() has some.
+// Logs a note for each group of HoldOut::joined().
 void note_joined_sources(const HoldOut& held_out);
 
-// A TextPart is one or more neighbouring blocks of a document, all held out or none.
+// A TextPart is a run of neighbouring blocks of a document, either all held out or all trained on.
 struct TextPart {
   std::string_view text;
   bool held_out = false;
 };
-// Returns the parts of a document, in order; together they are the text. `hash` is hash128() of the
-// document. Under a rule for whole documents there is one part.
+// Returns the parts of a document, in order; joined they are `text`, and point into it. `hash` is
+// hash128(text). A rule for whole documents gives one part.
 std::vector<TextPart> cut_document(const HoldOut& held_out, int32_t source, std::string_view text,
                                    const Hash128& hash);
 

@@ -17,8 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Raised when the fields change, or what they mean; a journal of another version is as good as
-// none.
+// Raise it when the fields or their meaning change; a journal of another version counts as broken.
 constexpr int kVersion = 6;
 
 constexpr uint64_t kLargest = uint64_t{1} << 30;
@@ -66,7 +65,7 @@ static void list_fields(Fields& json, CorpusScan& scan) {
   json.field("formats", counts.formats);
 }
 
-// Only what is not zero: range, bytes, range, bytes, ...
+// Stores only the ranges with bytes: range, bytes, range, bytes, ...
 static void list_fields(Fields& json, Sample& sample) {
   std::vector<uint64_t> bytes = sample.bytes();
   std::vector<uint64_t> pairs;

@@ -1,10 +1,9 @@
-// The journal stores how far a preparation came, so that after a kill at any instant the next start
-// goes on from there: in the scan of the text from the next file, in tokenization from the next
-// document.
+// The journal stores how far a preparation came. After a kill at any instant the next start
+// continues there: a scan of the text at the next file, tokenization at the next document.
 //
-// It is one file in the cache per request, has a checksum of its own, and is replaced as a whole;
-// the shards that it refers to were synced before. It is saved every few seconds, so a short
-// preparation leaves none. Only one thread may use it.
+// It is one file in the cache for each request, with its own checksum, and save() replaces it as a
+// whole. The caller syncs the shards before save(), and calls save() when due(). Only one thread
+// may use it.
 #pragma once
 
 #include <chrono>
@@ -24,14 +23,14 @@ namespace lmtrain {
 
 struct TokensProgress {
   std::string fingerprint;
-  bool in_eval = false;                 // data.train is done, and data.eval is being tokenized
+  bool in_eval = false;                 // data.train is tokenized, and data.eval has begun
   DocumentLocation next;                // the first document not yet in the shards
   Hash128 content = Hasher().digest();  // hash of the documents before `next`
   ShardProgress train;
   int64_t train_bytes = 0;
   std::optional<HashOrderedProgress> eval;
   int64_t eval_bytes = 0;
-  FileTally files;  // the files of the train shard's documents
+  FileTally files;  // the file of each document of the train shard
 };
 
 struct PreparationState {
@@ -50,11 +49,12 @@ class Journal {
   Journal(std::filesystem::path path, const PrepareOptions& options);
 
   // Reads the saved state into `state`. Returns false and leaves `state` unchanged where there is
-  // no journal or, with a warning, where it is broken. Throws Error(kIo) where it cannot be read.
+  // no journal, and, with a warning, where it is broken. Throws Error(kIo).
   bool load(PreparationState& state) const;
-  // Returns whether `save_every` has passed since the journal was made or saved.
+  // Returns whether PrepareOptions::save_every has passed since the constructor or the last save().
   bool due() const { return Clock::now() - saved_ >= options_.save_every; }
-  // Replaces the saved state, calls `after_save` of the options, and restarts the time of due().
+  // Replaces the saved state, calls PrepareOptions::after_save, and restarts the time of due().
+  // Throws Error(kIo).
   void save(const PreparationState& state);
   void remove() const;
 

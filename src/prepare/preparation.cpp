@@ -67,9 +67,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever the same text and settings would give other shards or another tokenizer.
+// Raise it whenever the same text and settings would give other shards or another tokenizer.
 constexpr uint64_t kDataVersion = 1;
-// Raised whenever other files of the same list would be read, or otherwise.
+// Raise it whenever the same list would give other files, or files would be read in another way.
 constexpr uint64_t kFormatVersion = 1;
 
 // A corpus with less text is read once; of larger ones each pass reads the files.
@@ -342,7 +342,7 @@ std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
   return hasher.digest().hex();
 }
 
-// The text is read more than once; what was counted and split must be what is used afterwards.
+// The text is read more than once, and each pass must see the text that the first one counted.
 void Preparation::fail_changed(const std::string& pointer) const {
   journal_.remove();
   throw Error(ErrorKind::kData, str(pointer,

@@ -1,6 +1,6 @@
-// A Preparation makes the passes over the text for one request. These passes count the text, choose
-// what is held out, train a tokenizer where none is given, and tokenize. The journal keeps what a
-// pass has found so far, and the cache what a finished preparation has made.
+// A Preparation makes the passes over the text for one request. They count the text, choose what is
+// held out, train a tokenizer where none is given, and tokenize. The journal keeps the progress of
+// a pass, and the cache the result of a finished preparation.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,9 @@
 
 namespace lmtrain {
 
-// A ShardPair writes the two shards of a preparation: training text and held-out text. A
-// preparation that was interrupted continues them from the progress of the last sync().
+// A ShardPair writes the two shards of a preparation: training text and held-out text. A later
+// process can continue both from the progress of the last sync(). All calls throw the errors of
+// TokenShardWriter.
 class ShardPair {
  public:
   // Begins train.bin and, with `has_eval`, eval.bin in `folder`, which must exist. `vocab_size`
@@ -37,8 +38,7 @@ class ShardPair {
   void add_eval(const EncodedDocument& document, int32_t source);  // requires has_eval()
   bool has_eval() const { return eval_ != nullptr; }
   int64_t num_train_documents() const { return train_->num_documents(); }
-  // Syncs both shards, and stores in `progress` how far they are: its fields train, eval and the
-  // bytes of both.
+  // Syncs both shards, and sets train, train_bytes, eval and eval_bytes of `progress`.
   void sync(TokensProgress& progress);
   // Publishes both shards by rename, and stores their paths and counts, and the sources of the
   // documents of eval.bin, in `data`. Call it once.
@@ -53,8 +53,8 @@ class ShardPair {
   int64_t eval_bytes_ = 0;
 };
 
-// A request holds everything that decides the result; its files are listed, but not read yet, and
-// the format of each is decided (decide_formats) before Preparation::run().
+// A request holds everything that decides the result. Its files are listed. decide_formats() must
+// have set their formats before Preparation::run(), but index_key() needs none.
 struct PreparationRequest {
   TokenizerConfig tokenizer;
   bool adds_bos = true;  // to each document
@@ -64,7 +64,7 @@ struct PreparationRequest {
   Corpus train;
   std::optional<Corpus> eval;
   double eval_fraction = 0;    // 0 when `eval` is given
-  bool has_eval_sets = false;  // PreparedData::eval_sources is wanted
+  bool has_eval_sets = false;  // the caller needs PreparedData::eval_sources
 };
 
 // Returns the key of the index for the request: a hash of its settings and of the path, size and
@@ -77,11 +77,11 @@ class Preparation {
   Preparation(const PreparationRequest& request, const Cache& cache, Journal& journal,
               int num_threads);
   // Makes the passes whose results are neither in the cache nor in the journal, and puts tokenizer
-  // and shards into the cache; the caller stores the index (Cache::store_index) and removes the
-  // journal. Throws Error(kData) where the files hold no document or their text changes meanwhile,
-  // the errors of Corpus::for_each and of train_tokenizer. Call it once.
+  // and shards into the cache. The caller then stores the index (Cache::store_index) and removes
+  // the journal. Throws Error(kData) where the files hold no document or their text changes
+  // meanwhile, and the errors of Corpus::for_each(), train_tokenizer() and Cache. Call it once.
   PreparedData run();
-  // Returns, after run(), the files whose documents are in the train shard.
+  // Returns, after run(), the files with documents in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }
 
  private:
@@ -98,13 +98,13 @@ class Preparation {
   PreparedData write_shards(const Tokenizer& tokenizer, const std::string& fingerprint);
   void encode(const Tokenizer& tokenizer, ShardPair& shards);
   void add(const EncodedDocument& document, ShardPair& shards);
-  // Brings the counts of shards that were there already, or are finished now, up to all that
-  // PreparedData has but the table of files.
+  // Fills in all fields of PreparedData but the table of files. `were_there`: the shards were in
+  // the cache before.
   PreparedData complete(PreparedData data, bool were_there, std::filesystem::path tokenizer_path);
-  // Counts the files' documents, and notes the sources of those held out, like encode(), for shards
-  // that are there already.
+  // Finds, for shards that are in the cache already, what encode() finds: the documents of each
+  // file, and hash and source of each held-out document.
   FileTally count_documents(std::vector<HashedSource>& held_out);
-  // Notes the sources of all documents of data.eval.
+  // Returns hash and source of all documents of data.eval.
   std::vector<HashedSource> list_eval_documents();
   [[noreturn]] void fail_changed(const std::string& pointer) const;
 

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever the same files and settings would give other shards.
+// Raise it whenever the same files and settings would give other shards.
 constexpr uint64_t kTokenDataVersion = 2;
 
 constexpr std::string_view kNumpyMagic = "\x93NUMPY";
@@ -49,8 +49,8 @@ fs::path index_beside(const SourceFile& file) {
   return fs::path(file.path).replace_extension(".idx");
 }
 
-// Any two bytes are an id, so that a README in a folder of token files would be read as one, and a
-// file in an unknown layout as ids.
+// Any two bytes are an id: without this check, a README in a folder of token files, or a file in an
+// unknown layout, would be read as ids.
 void require_ids(const std::vector<SourceFile>& files, const std::vector<DataSourceConfig>& sources,
                  const std::string& pointer) {
   for (const SourceFile& file : files) {
@@ -74,7 +74,7 @@ void require_ids(const std::vector<SourceFile>& files, const std::vector<DataSou
   }
 }
 
-// Leaves out what is read together with other files, and finds the container of each file.
+// Leaves out indices, which are read with their files, and finds the container of each file.
 void take_token_files(std::vector<SourceFile>& files, const std::vector<DataSourceConfig>& sources,
                       const std::string& pointer) {
   std::erase_if(files, [](const SourceFile& file) { return is_token_file_index(file.path); });
@@ -125,7 +125,7 @@ std::string index_key(const Request& request) {
   add_settings(hasher, request);
   hasher.add(Cache::kIndexVersion).add(request.tokenizer_path.native());
   hasher.add(uint64_t{request.reading.id_bytes});
-  // As before for files of bare ids alone, which have no columns.
+  // Files of bare ids have no columns, and keep the key that they had before tables were read.
   const auto is_table = [](const SourceFile& file) { return file.format != "tokens"; };
   if (std::any_of(request.train.begin(), request.train.end(), is_table) ||
       std::any_of(request.eval.begin(), request.eval.end(), is_table))
@@ -195,13 +195,13 @@ struct EvalSide {
   std::vector<ReferencedDocument> documents;
   std::vector<HashedSource> hashes;
 
-  // Adds a document of one of these files.
+  // Adds a document; document.file is an index into `files`.
   void add(const ReferencedDocument& document, uint64_t hash,
            const std::vector<SourceFile>& files) {
     documents.push_back(document);
     hashes.push_back({hash, files[document.file].source});
   }
-  // Documents in the order of their hash, ties in the order of files, as those of text.
+  // Returns the documents by ascending hash, ties in the order of files, as for text.
   std::vector<ReferencedDocument> in_hash_order() const {
     std::vector<ReferencedDocument> sorted;
     sorted.reserve(documents.size());
@@ -324,7 +324,7 @@ void write_shards(const fs::path& folder, const Request& request, const ScannedR
   if (request.has_eval_sets) data.eval_sources = sources_in_hash_order(sides.eval.hashes);
 }
 
-// Says what lies beside the ids of tables, once.
+// Logs, once, which columns beside the ids of tables are ignored.
 void note_ignored(const ScannedRequest& scanned) {
   std::set<std::string> ignored = scanned.train.ignored_columns;
   ignored.insert(scanned.eval.ignored_columns.begin(), scanned.eval.ignored_columns.end());

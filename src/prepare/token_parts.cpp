@@ -27,7 +27,7 @@ class BlockReader {
   BlockReader(const ScannedTokens& scan, const Tokenizer& tokenizer)
       : scan_(scan), text_bytes_(tokenizer) {}
 
-  // The blocks of a document of the scan; a short one is a block as it is.
+  // Returns the blocks of a document of the scan. A short document is one block.
   std::vector<TokenBlock> blocks_of(size_t index, uint64_t size) {
     const ReferencedDocument& document = scan_.documents[index];
     if (document.num_tokens <= size + size / 2)
@@ -51,7 +51,8 @@ class BlockReader {
   }
 
  private:
-  // As those of a text (content_blocks.h); a position may be cut behind any id.
+  // Returns the ends of blocks as block_ends() does for text (content_blocks.h). A cut may lie
+  // after any id.
   std::vector<uint64_t> block_ends_of(const ReferencedDocument& document, uint64_t size) {
     constexpr uint64_t kWindow = ContentCuts::kWindowBytes / sizeof(int32_t);
     constexpr uint64_t kChunk = uint64_t{1} << 16;
@@ -105,7 +106,7 @@ class BlockReader {
   uint64_t open_file_ = 0;
 };
 
-// The parts of a document that consists of these blocks.
+// Returns the parts of a document, which consists of these blocks.
 std::vector<TokenPart> parts_of(const HoldOut& held_out, int32_t source,
                                 const ReferencedDocument& document,
                                 const std::vector<TokenBlock>& blocks) {

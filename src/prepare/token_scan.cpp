@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 16;
 
-// The hash of ids that come in any portions.
+// Hashes ids that come in any portions.
 class IdHasher {
  public:
   void add(int32_t id) {
@@ -46,8 +46,8 @@ class IdHasher {
   std::vector<int32_t> pending_;
 };
 
-// Whether a text never gives the id, by id: control pieces but BOS, EOS and padding, which stand
-// between texts.
+// Returns, by id, whether no text gives the id: it is a control piece, but not BOS, EOS or padding,
+// which stand between texts.
 std::vector<bool> ids_without_text(const Tokenizer& tokenizer) {
   const std::vector<uint32_t> bytes = tokenizer.piece_bytes();
   std::vector<bool> is_no_text(bytes.size());
@@ -78,8 +78,8 @@ double entropy(const std::array<size_t, 256>& counts, size_t total) {
   return bits;
 }
 
-// Frequent pieces have low ids, so that the second byte of the ids of a text tells less than the
-// first. Where it tells much more, the two were swapped.
+// Frequent pieces have low ids, so the second byte of a text's ids has a lower entropy than the
+// first. Where its entropy is much higher, the two bytes were swapped.
 bool has_swapped_bytes(const std::vector<int32_t>& ids) {
   constexpr double kMuchMore = 1;
   std::array<size_t, 256> low{};
@@ -239,7 +239,7 @@ class TokenScan {
 
   static bool is_plain(const TokenFileLayout& layout) { return layout.name == "plain ids"; }
 
-  // Any bytes are ids. These are not those of a text.
+  // Any bytes are ids. Throws for ids that are surely not those of a text.
   void require_likely_ids(const MappedFile& file, const TokenFileLayout& layout) const {
     constexpr uint64_t kLooked = uint64_t{1} << 18;
     constexpr uint64_t kFewest = 4096;

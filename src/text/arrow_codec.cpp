@@ -151,7 +151,7 @@ class CompressedStream : public ByteStream {
   uint64_t file_offset() const override { return file_->file_offset() - (end_ - begin_); }
 
  private:
-  // False at the end of the file, which must be that of a member.
+  // Returns false at the end of the file; throws where that is inside a member.
   bool refill() {
     begin_ = 0;
     end_ = file_->read(buffer_.data(), buffer_.size());
@@ -160,7 +160,7 @@ class CompressedStream : public ByteStream {
     return false;
   }
 
-  // gzip and xz pass over zeros behind a member, which tapes and blocks of disks leave there.
+  // gzip and xz skip zeros after a member, which tapes and disk blocks leave there.
   bool is_padded() const {
     return (compression_ == Compression::kGzip || compression_ == Compression::kXz) &&
            buffer_[begin_] == '\0';

@@ -13,8 +13,8 @@
 namespace lmtrain {
 namespace {
 
-// The same layout without the promise of UTF-8, which is ours to count and not to refuse; null for
-// what is no text.
+// Returns the type with the same layout that promises no UTF-8: lmtrain counts invalid UTF-8 and
+// does not refuse it. Null for a type that is no text.
 std::shared_ptr<arrow::DataType> as_bytes(const arrow::DataType& type) {
   switch (type.id()) {
     case arrow::Type::STRING:

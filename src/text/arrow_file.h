@@ -1,5 +1,5 @@
 // The readers of Arrow's formats share these functions. Only the readers arrow_*.cpp of this folder
-// include it.
+// include this header.
 #pragma once
 
 #include <arrow/io/interfaces.h>
@@ -17,16 +17,15 @@
 
 namespace lmtrain {
 
-// Opens a file that is read with pread, never by a memory map: a file that shrinks meanwhile must
-// not kill the process. A read that fails for a passing reason is repeated (base/open_file.h).
-// The result is for one thread. Throws Error(kIo), and Error(kData) where the path is no regular
-// file.
+// Opens a file for reads by pread. It never maps the file, since a file that shrinks meanwhile must
+// not kill the process. It repeats a read that fails for a passing reason (base/open_file.h). The
+// result is for one thread. Throws Error(kIo), and Error(kData) where the path is no regular file.
 std::shared_ptr<arrow::io::RandomAccessFile> open_arrow_file(const std::filesystem::path& path);
 
 // A TableMemory gives Arrow the memory for decompressed data. A small file may hold, or claim, more
-// than memory does: the pool refuses a buffer of more than 2 GiB, or twice `max_document` where
-// that is more, and remembers what it refused, since Arrow's own errors say too little. It must
-// outlive what is read with it.
+// than fits in memory. So the pool refuses a buffer of more than 2 GiB, or twice `max_document`
+// (bytes) where that is more. It remembers what it refused, since Arrow's own errors say too
+// little. It must outlive what is read with it.
 class TableMemory : public arrow::ProxyMemoryPool {
  public:
   explicit TableMemory(uint64_t max_document);
@@ -37,8 +36,8 @@ class TableMemory : public arrow::ProxyMemoryPool {
   arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment,
                            uint8_t** pointer) override;
 
-  // Throws where a request was refused: Error(kData) naming `where` in a file for one above the
-  // limit, std::bad_alloc for one that the system refused.
+  // Throws where a request was refused: std::bad_alloc where the system refused it, Error(kData)
+  // naming `where` in a file where it was above the limit.
   void require_no_refusal(const std::string& where) const;
 
  private:
@@ -49,14 +48,14 @@ class TableMemory : public arrow::ProxyMemoryPool {
   bool exhausted_ = false;
 };
 
-// Throws Error(kData) with `problem`, which is Arrow's message about the file; Error(kIo) where
-// that message says that the operating system refused.
+// Throws Error(kData) with `problem`, Arrow's message about the file, or with what foreign_file()
+// finds (byte_stream.h). Throws Error(kIo) where the message says that the operating system
+// refused.
 [[noreturn]] void fail_arrow_file(const std::filesystem::path& path, const std::string& problem);
 
-// Calls action(), which reads the file with Arrow. An exception of Arrow's becomes an Error that
-// names the file and the row being read, which row() returns, counted from 0. Where memory was
-// refused, TableMemory::require_no_refusal() throws it, else fail_arrow_file() does. Our own errors
-// and std::bad_alloc pass.
+// Calls action(), which reads the file with Arrow. Turns an exception of Arrow into the error of
+// TableMemory::require_no_refusal() or else of fail_arrow_file(), which names the file and row(),
+// the row being read, from 0. Passes on Error and std::bad_alloc.
 template <class Action, class Row>
 void read_arrow(const std::filesystem::path& path, const TableMemory& memory, const Action& action,
                 const Row& row) {
@@ -72,7 +71,7 @@ void read_arrow(const std::filesystem::path& path, const TableMemory& memory, co
   }
 }
 
-// Throws Error(kData) naming the columns there are and the most similar name.
+// Throws Error(kData) with the names of the columns, and the one that is near to `column`, if any.
 [[noreturn]] void fail_missing_column(const std::filesystem::path& path, const std::string& column,
                                       const std::vector<std::string>& names);
 

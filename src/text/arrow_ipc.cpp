@@ -36,7 +36,7 @@ class Batches {
  public:
   virtual ~Batches() = default;
   virtual std::shared_ptr<arrow::Schema> schema() const = 0;
-  // From now on a batch holds these columns alone, in the order of the schema.
+  // Makes the next batches hold only these columns, in the order of the schema.
   virtual void select(const std::vector<int>& columns) = 0;
   virtual Batch next() = 0;  // null at the end
 };
@@ -163,7 +163,7 @@ class ArrowReader : public DocumentReader {
     }
   }
 
-  // Makes text_ that of the next batch; none for a batch that is not needed.
+  // Sets text_ to the column of the next batch, or to null for a batch that is not needed.
   bool open_batch() {
     first_row_ += batch_rows_;
     row_ = batch_rows_ = 0;
@@ -211,7 +211,7 @@ IdColumns id_columns_of(const arrow::Schema& schema, const std::string& text_fie
 
 class ArrowIdRows : public IdRows {
  public:
-  // Without `reads` only the columns are found.
+  // Without `reads` it only finds the columns.
   ArrowIdRows(const fs::path& path, const std::string& text_field, uint64_t max_document,
               bool reads)
       : path_(path), memory_(max_document), file_(open_arrow_file(path)) {

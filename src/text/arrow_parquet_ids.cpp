@@ -258,7 +258,7 @@ class ListColumn {
 
 class ParquetIdRows : public IdRows {
  public:
-  // Without `reads` only the columns are found.
+  // Without `reads` it only finds the columns.
   ParquetIdRows(const fs::path& path, const std::string& text_field, uint64_t max_document,
                 bool reads)
       : path_(path), memory_(max_document), max_document_(max_document) {

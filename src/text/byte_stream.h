@@ -1,8 +1,8 @@
 // A ByteStream gives the bytes of a file, decompressed where its name ends in .gz, .zst, .zstd,
-// .bz2 or .xz. A file may hold any number of gzip members, zstd frames, bzip2 or xz streams, one
-// after the other. Memory is constant. Opening and reading throw Error(kIo) when the operating
-// system refuses, and Error(kData) with file and position when compressed data is damaged or cut
-// short, or when a compressed file has no bytes.
+// .bz2 or .xz. A file may hold several gzip members, zstd frames, bzip2 or xz streams, one after
+// the other. Memory is constant. Opening and reading throw Error(kIo) when the operating system
+// refuses. They throw Error(kData) with file and position for compressed data that is damaged or
+// cut short, and for a compressed file without bytes.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,8 @@ enum class Compression { kNone, kGzip, kZstd, kBzip2, kXz };
 // are not read.
 Compression compression_of(const std::filesystem::path& path);
 
-// Returns the name of a file without the extension of its compression, if it has one; an extension
-// that compression_of() refuses stays. Requires a name without folders, which are lost where an
-// extension is taken off.
+// Returns the name of a file without the extension of its compression, if it has one. An extension
+// that compression_of() refuses stays. `name` must have no folders: they would be lost.
 std::filesystem::path without_compression(const std::filesystem::path& name);
 
 class ByteStream {
@@ -37,19 +36,18 @@ class ByteStream {
 };
 
 // Opens the file and decompresses it if its name says so. Throws like compression_of(). The second
-// form decompresses what another file says.
+// form takes `compression` in place of the name's, where an index names it.
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path);
 std::unique_ptr<ByteStream> open_bytes(const std::filesystem::path& path, Compression compression);
 
-// Fills `buffer` with the first bytes of the text at `path`, and returns where in it the text
-// begins and ends: a byte order mark is left out. A text that is over gives an empty range. Throws
-// Error(kData) for text in another encoding (foreign_text.h).
+// Reads the first bytes of a text, up to buffer.size(), into `buffer`. Returns where in it the text
+// begins, after a byte order mark, and ends; the two are equal for an empty text. Throws
+// Error(kData) that names `path` for text in another encoding (foreign_text.h).
 std::pair<size_t, size_t> read_first_text(ByteStream& bytes, std::string& buffer,
                                           const std::filesystem::path& path);
 
-// Returns what the file is, by its first bytes as they lie on disk, where it is something else than
-// its name says and foreign_data() (foreign_text.h) knows it; else an empty string, also where the
-// file cannot be read. It is for the messages of those that could not read the file.
+// Returns what foreign_data() (foreign_text.h) says of the file's first bytes on disk; "" where it
+// knows nothing or the file cannot be read. It is for the message of a reader that failed.
 std::string foreign_file(const std::filesystem::path& path);
 
 // Returns a stream of the decompressed bytes of `file`, the open file at `path`. `compression` must

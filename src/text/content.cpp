@@ -34,7 +34,7 @@ constexpr std::string_view bytes_of(const char (&literal)[kSize]) {
   return {literal, kSize - 1};
 }
 
-// The letters before a PDF's version, behind which it may be all text.
+// A PDF begins with this and its version; all of the rest may be text.
 constexpr std::string_view kPdf = "%PDF-";
 
 constexpr std::array kMagics = {
@@ -119,14 +119,14 @@ bool is_pickle(std::string_view head) {
   return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
-// Whether text does not have this byte: NUL, and the control characters without a use in files.
+// Returns whether text has no such byte: NUL, and the control characters without a use in files.
 bool is_binary_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte < 0x07 || (byte > 0x0D && byte < 0x1B) || (byte > 0x1B && byte < 0x20);
 }
 
-// One byte in a hundred that text does not have. A few stray ones are text all the same, which the
-// summary of a preparation counts, unless they are most of the file.
+// Returns whether more than one byte in a hundred is one that text does not have. A few such bytes
+// do not count, unless they are most of the file; the summary of a preparation counts them.
 bool has_binary_bytes(std::string_view head) {
   constexpr std::ptrdiff_t kFew = 4;
   const std::ptrdiff_t found = std::count_if(head.begin(), head.end(), is_binary_byte);
@@ -161,7 +161,7 @@ std::optional<Content> binary_content(std::string_view head) {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// How far a text is JSON.
+// The result of reading a text as JSON.
 struct JsonScan {
   JsonScanner::Type type = JsonScanner::Type::kNone;
   JsonScanner::Type field = JsonScanner::Type::kNone;
@@ -221,7 +221,7 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
       return std::nullopt;
     }
     if (!scan.is_json || scan.type != JsonScanner::Type::kObject) return std::nullopt;
-    // One such line is enough: what is wrong with a later one is the reader's to say.
+    // One such line is enough: the reader says what is wrong with a later line.
     if (!first && has_text(scan)) return Content{Kind::kJsonLines};
     if (!first) first = std::move(scan);
   }
@@ -229,8 +229,8 @@ std::optional<Content> json_lines(std::string_view head, bool is_whole, const st
   return Content{Kind::kJson, str("JSON with ", describe_keys(*first, field))};
 }
 
-// What an array of JSON is, by its first element: a string, or an object with text in the field. A
-// long element may be one; its reader will tell.
+// Judges a JSON array by its first element: it should be a string, or an object with text in the
+// field. Passes an element that is longer than the head, which its reader will judge.
 Content json_array(std::string_view head, const std::string& field) {
   Content other{Kind::kJson, "a JSON array whose first element is no object or string"};
   head.remove_prefix(1);
@@ -267,7 +267,7 @@ bool is_surely(std::string_view magic, std::string_view bytes) {
   return true;
 }
 
-// It ends with a full stop; the first operation is that of a frame, or one that begins an object.
+// A pickle ends with a full stop, and its first operation begins a frame or an object.
 bool is_surely_pickle(std::string_view bytes) {
   if (!is_pickle(bytes) || !bytes.ends_with('.')) return false;
   return bytes[1] >= 4 ? bytes[2] == '\x95'
@@ -352,7 +352,7 @@ Content content_of(std::string_view head, bool is_whole, bool is_named_json,
     }
     const JsonScan scan = scan_json(head, text_field);
     const bool is_json = scan.is_json || (!is_whole && scan.is_beginning);
-    // What is wrong with a later element is the reader's to say.
+    // The reader says what is wrong with a later element.
     if (!is_object && (is_json || is_named_json)) return json_array(head, text_field);
     if (is_json) return {Kind::kJson, "a JSON object over several lines"};
   }

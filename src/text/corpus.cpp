@@ -132,7 +132,7 @@ bool Sample::selects(uint64_t hash) const { return bucket(hash) < num_buckets_; 
 
 namespace {
 
-// What a scan learns of one document.
+// The facts of one document that a scan counts.
 struct ScannedDocument {
   Hash128 hash;
   uint64_t bytes;

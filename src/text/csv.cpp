@@ -26,7 +26,8 @@ class CsvReader : public DocumentReader {
         max_document_(max_document),
         bytes_(open_bytes(path)) {}
 
-  // Reads the line that names the columns; call it instead of next(). Of a damaged one none.
+  // Reads the line that names the columns; call it instead of next(). Returns none where it is
+  // damaged.
   std::vector<std::string> read_columns() {
     is_header_ = true;
     try {
@@ -87,7 +88,7 @@ class CsvReader : public DocumentReader {
              "; a table begins with a line that names its columns"));
   }
 
-  // Reads the fields of the next row that is no blank line; false at the end of the file.
+  // Reads the fields of the next row that is no blank line; returns false at the end of the file.
   bool read_row() {
     for (;;) {
       num_fields_ = 0;
@@ -103,7 +104,7 @@ class CsvReader : public DocumentReader {
     }
   }
 
-  // Reads a field and what ends it; false behind the last one of the row.
+  // Reads a field and the separator after it; returns false after the last field of the row.
   bool read_field() {
     std::string* const out = wanted_field();
     if (peek() == '"') {
@@ -121,7 +122,7 @@ class CsvReader : public DocumentReader {
     end_row(end);
     return false;
   }
-  // Where the field goes, or nowhere.
+  // Returns where the field goes; null: nowhere.
   std::string* wanted_field() {
     if (is_header_) return &names_.emplace_back();
     return num_fields_ == column_ ? &text_ : nullptr;

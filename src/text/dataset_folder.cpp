@@ -115,8 +115,8 @@ class Selection {
         role_(role),
         prefix_(std::move(prefix)) {}
 
-  // Leaves out what downloads, editors and tools leave beside data, and keeps of a cache of the hub
-  // the files of one snapshot.
+  // Leaves out the files that downloads, editors and tools leave beside data. Of a hub's cache it
+  // keeps the files of one snapshot.
   void leave_out_tool_files() {
     take_snapshots();
     std::set<fs::path> unfinished;  // files that are being downloaded, by the mark beside them
@@ -136,7 +136,7 @@ class Selection {
     for (const fs::path& cache : saved.caches) leave_out_results(cache);
   }
 
-  // Of folders of shards (sample_shard.h) takes the shards that their index.json lists.
+  // In folders of shards (sample_shard.h), takes the shards that their index.json lists.
   void take_shards() {
     Paths indices;
     std::copy_if(files_.begin(), files_.end(), std::back_inserter(indices),
@@ -162,8 +162,8 @@ class Selection {
     }
   }
 
-  // Leaves out the files that describe a data set, beside its files or at the root above them;
-  // where the format is that of plain text or of ids, only in a snapshot of the hub.
+  // Leaves out the files that describe a data set: in a snapshot of the hub, and with
+  // `is_beside_tables` also beside the files of a data set or at the root above them.
   void leave_out_cards(bool is_beside_tables) {
     constexpr std::array<std::string_view, 13> kCards = {
         "README.md",          "README",      "README.txt",   "LICENSE",
@@ -316,7 +316,7 @@ class Selection {
     }
   }
 
-  // Names that only data sets have, whatever lies beside them.
+  // Returns whether only files of data sets have such a name.
   static bool is_table_name(const fs::path& file) {
     const fs::path name = without_compression(file.filename());
     const bool is_compressed = name != file.filename();

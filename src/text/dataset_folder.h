@@ -1,8 +1,8 @@
 // Chooses the documents in a folder that Hugging Face's `datasets` or its hub has written. Other
-// files there only describe the data set. A Dataset saved with save_to_disk consists of the Arrow
-// files that its state.json lists. If there are several splits (a DatasetDict, or files named by
-// split), one is taken. The hub's cards (README.md) are no documents. From the hub's cache one
-// snapshot is taken. In any folder, unfinished downloads, locks and tools' own files are left out.
+// files there only describe the data set. It takes the Arrow files that the state.json of
+// save_to_disk lists, one of several splits (a DatasetDict, or files named by split), and one
+// snapshot of the hub's cache. It leaves out the hub's cards (README.md), and in any folder
+// unfinished downloads, locks and tools' own files.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@
 
 namespace lmtrain {
 
-// Returns the files of `found` that are documents of the split for `role`, in the same order. The
-// list is empty if all files only describe the data set. Logs which files it leaves out.
+// Returns the files of `found` that are documents of the split for `role`, in their order; none if
+// all files only describe the data set. Logs which files it leaves out.
 //
 // Without a `pattern`, `found` holds the files below the folder `root`. With one it holds the files
 // that match, and `root` is the pattern's part before its first wildcard. `format` is data.format:
@@ -31,7 +31,8 @@ std::vector<std::filesystem::path> documents_of(const std::filesystem::path& roo
                                                 Role role, const std::string& prefix);
 
 // Returns whether the name of a file ends like an unfinished download, a lock, or a file that a
-// tool keeps for itself. documents_of() leaves such files out.
+// tool keeps for itself. documents_of() leaves such files out, unless the pattern ends like that
+// too.
 bool has_tool_ending(const std::filesystem::path& file);
 
 }  // namespace lmtrain

@@ -1,8 +1,8 @@
-// The documents of a corpus in batches of some 256 KiB, which threads are handed, so that small
-// documents do not pay for a hand-over each. Several passes may be made over one corpus: where all
-// of its text is small enough, the first whole pass keeps it, and later ones read no file.
+// The documents of a corpus in batches of some 256 KiB. One hand-over to a thread serves a whole
+// batch of small documents. Where the text of a corpus is small enough, the first whole pass keeps
+// it, and later passes read no file.
 //
-// One thread makes the passes. A batch that is complete is immutable.
+// One thread makes the passes. complete() finishes a batch; nothing changes it after that.
 #pragma once
 
 #include <algorithm>
@@ -22,19 +22,19 @@ namespace lmtrain {
 
 class DocumentBatch {
  public:
-  // A file ends behind so many documents of the batch.
+  // File number `file` ends after the first `documents` documents of the batch.
   struct FileEnd {
     size_t file;
     size_t documents;
     NoDocuments skipped;
   };
 
-  // Does what is left to do, in the thread that looks at the batch first: JSON lines come as they
-  // are read, and their texts are found here. Throws the errors of the reader.
+  // Call it first, in the thread that uses the batch: it finds the texts in JSON lines, which come
+  // into the batch as they are read. Throws the errors of the reader.
   void complete(const Corpus& corpus);
 
-  // Of a batch that is complete. Locations of JSON lines count the documents of the batch;
-  // PositionCounter knows how many came before.
+  // These need a complete batch. In JSON lines a position counts from the beginning of the batch;
+  // PositionCounter gives what to add.
   size_t size() const { return ends_.size(); }
   std::string_view document(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
@@ -42,9 +42,9 @@ class DocumentBatch {
   }
   const DocumentLocation& location(size_t i) const { return locations_[i]; }
   const std::vector<FileEnd>& file_ends() const { return file_ends_; }
-  // What this batch has of files that end in a later one.
+  // The counts of a batch of JSON lines. Other formats count in FileEnd::skipped, file by file.
   const NoDocuments& skipped() const { return skipped_; }
-  // The size of the text, or of the lines that hold it.
+  // The size of the text; of the lines, while a batch of JSON lines is not complete.
   size_t bytes() const { return text_.size(); }
   // The file of the first document, for messages.
   size_t file() const { return file_; }
@@ -72,10 +72,10 @@ class DocumentBatch {
 };
 using BatchPointer = std::shared_ptr<DocumentBatch>;
 
-// Tells where the documents of batches are, which come in the order of the corpus.
+// Finds the positions of documents in their files. Batches come in the order of the corpus.
 class PositionCounter {
  public:
-  // Returns what is to be added to the positions of the batch.
+  // Returns the number to add to the positions of this batch, which must be complete.
   int64_t next(const DocumentBatch& batch) {
     if (!batch.is_of_lines()) return 0;
     if (batch.file() != file_) documents_ = 0;
@@ -92,22 +92,24 @@ class PositionCounter {
 
 class DocumentBatches {
  public:
-  // A batch has at least so many bytes of text and documents together, but for the last one.
+  // A batch is full when its bytes of text plus its documents reach this. A file of JSON lines
+  // begins a batch and ends one, so batches before and at its end may be smaller.
   static constexpr size_t kBatchBytes = size_t{1} << 18;
 
-  // Keeps up to `most_kept` bytes of text. `corpus` must outlive the object.
+  // Keeps the text of a whole pass if it has at most `most_kept` bytes. `corpus` must outlive the
+  // object.
   explicit DocumentBatches(const Corpus& corpus, uint64_t most_kept = 0)
       : corpus_(corpus), most_kept_(most_kept) {}
 
   const Corpus& corpus() const { return corpus_; }
-  // Passes the documents from `from` on to `visit`, in order; `visit` completes the batches. Leaves
-  // out files for which `wanted` is false, unless they are kept. Throws the errors of
-  // Corpus::for_each() and of `visit`.
+  // Passes the documents from `from` on to `visit`, in order; `visit` calls complete(). Leaves out
+  // files for which `wanted` is false, unless it has kept the text of the corpus. Throws the errors
+  // of Corpus::for_each() and of `visit`.
   using Visit = std::function<void(const BatchPointer& batch)>;
   using Wanted = std::function<bool(const SourceFile& file)>;
   void for_each(ProgressBar& progress, const Visit& visit, const DocumentLocation& from = {},
                 const Wanted& wanted = {});
-  // Does the same for all documents one by one.
+  // Does the same for all documents, one by one.
   void for_each_document(ProgressBar& progress, const Corpus::Visit& visit);
 
  private:
@@ -122,7 +124,8 @@ class DocumentBatches {
 };
 
 // Has threads work on batches while more are read, in bounded memory. The results come back in the
-// order of the work. One thread uses it; it is counted in `num_threads`, and works while it waits.
+// order of the work. One thread calls; it counts in `num_threads`, and works while it waits. push()
+// and finish() throw what the work and `take` throw.
 template <class Result>
 class BatchWork {
  public:
@@ -134,13 +137,13 @@ class BatchWork {
         pool_(std::max(num_threads, 1),
               kBatchesPerThread * static_cast<size_t>(std::max(num_threads, 1))) {}
 
-  // Has a thread call `work`, on about `bytes` bytes of text.
+  // Has a thread call `work`, which is about `bytes` bytes of text. May wait, and call `take`.
   void push(size_t bytes, std::function<Result()> work) {
     while (pool_.full() || (under_way_ > kMostBytes && !pool_.empty())) take_oldest();
     under_way_ += bytes;
     pool_.push([bytes, work = std::move(work)] { return Done{bytes, work()}; });
   }
-  // Takes all results that are under way.
+  // Calls `take` for all results that are still to come.
   void finish() {
     while (!pool_.empty()) take_oldest();
   }

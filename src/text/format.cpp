@@ -24,7 +24,7 @@ fs::path extension_of(const fs::path& path, bool is_compressed) {
   return (is_compressed ? path.stem() : path.filename()).extension();
 }
 
-// Why a file is no corpus as it is. Data in the form of text may lie in a folder of source code.
+// The reason why a file is not read as it is. JSON and tables may lie in a folder of source code.
 struct Oddity {
   enum class Kind : uint8_t { kRefused, kPointer, kWide, kBinary, kJson, kTable };
   Kind kind = Kind::kRefused;
@@ -32,7 +32,7 @@ struct Oddity {
   bool may_be_text() const { return kind == Kind::kJson || kind == Kind::kTable; }
 };
 
-// A pointer that lies in place of a file, which its name makes a format's; a pointer is small.
+// Finds a pointer in place of a file whose name gives the format. A pointer is small.
 std::optional<Oddity> pointer_named_as(const SourceFile& file) {
   if (file.size == 0 || file.size >= kForeignHeadBytes) return std::nullopt;
   const std::string head = read_file(file.path);
@@ -101,7 +101,7 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
   return std::nullopt;
 }
 
-// Whether a file that is read as data may as well lie among text, as JSON and tables of other form.
+// Returns whether a file that is read as data may also lie among text and be read as text.
 bool may_be_among_text(const SourceFile& file) {
   return file.format == name_of(DataFormat::kJson) || file.format == name_of(DataFormat::kCsv) ||
          file.format == name_of(DataFormat::kTsv);
@@ -137,7 +137,7 @@ class Pointers {
   int64_t num_pointers_ = 0;
 };
 
-// The files of one entry of the list, and what is odd about some.
+// The files of one entry of the list, and the oddities of some.
 class Entry {
  public:
   void add(SourceFile& file, std::optional<Oddity> oddity) {
@@ -154,8 +154,8 @@ class Entry {
     }
   }
 
-  // Takes as text what may be text and lies among other text, or throws. With `is_open` the format
-  // is not given.
+  // Reads odd files as text where they may be text and lie among other text; else throws. With
+  // `is_open` the format is not given.
   void settle(const std::string& prefix, const std::string& setting, bool is_open) const {
     constexpr uint64_t kFewest = 10;
     const bool is_among_text = is_open && !has_data_ && kFewest * odd_bytes_ < bytes_;

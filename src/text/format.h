@@ -15,20 +15,18 @@
 
 namespace lmtrain {
 
-// Returns the format of a file: "text" (the file is one document), "lines", "jsonl", "parquet",
-// "arrow" or "mds". Unless `format` is kAuto, it decides. For kAuto the extension decides (.jsonl
-// and .ndjson, .parquet, .arrow and .feather, .mds), after a compression's extension
-// (byte_stream.h) is removed; for other extensions the result is empty. Throws Error(kConfig) for a
-// format that holds no text, a compression that is not read, or a table that is compressed as a
-// whole.
+// Returns the format of a file: the name of `format`, such as "text", unless it is kAuto. For kAuto
+// the extension before a compression's (byte_stream.h) decides: .jsonl and .ndjson, .parquet,
+// .arrow and .feather, .mds; "" for any other. Throws Error(kConfig) for kTokens, which is no text,
+// a compression that is not read, and a Parquet or Arrow file that is compressed as a whole.
 std::string format_by_name(const std::filesystem::path& path, DataFormat format);
 
-// Sets `format` of each file. `pointer` is the JSON pointer of the list in the config, or empty for
-// paths typed on the command line. Logs which files are read as text though they look like data.
-// One entry of the list gives one error, which names its bad files and what to do. Throws the
-// errors of byte_stream.h, and:
+// Sets `format` of each file. `pointer` is the JSON pointer of the list in the config, or "" for
+// paths typed on the command line. Logs which files are read as text though they look like data. An
+// error names the bad files of one entry of the list and what to do. Throws the errors of
+// byte_stream.h, and:
 //   Error(kConfig)  files cannot be read as text
-//   Error(kData)    the same, and one of them is only a pointer to its content (content.h)
+// Error(kData) a file is only a pointer to its content (content.h)
 //   StopRequested   on a signal
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer);

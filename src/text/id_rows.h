@@ -1,7 +1,7 @@
-// Documents that are token ids already, in tables and in shards of samples: a row is a document. An
-// IdReader gives the rows of one file without their padding. It holds one row, and a page, a batch
-// or a sample of the file. It belongs to one thread. docs/data.md ("Tables of token ids") has the
-// rules.
+// Reads documents that are token ids already, from tables and shards of samples: a row is a
+// document. An IdReader gives the rows of one file without their padding. It holds one row in
+// memory, and a page, a batch or a sample of the file. It is for one thread. docs/data.md ("Tables
+// of token ids") has the rules.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace lmtrain {
 
-// IdColumns names the columns of ids of a file, and what lies beside them.
+// IdColumns names the column of ids of a file, and says which columns lie beside it.
 struct IdColumns {
   std::string ids;        // empty where the file has none
   bool has_text = false;  // the column data.text_field is there, and is text
@@ -27,7 +27,7 @@ struct IdColumns {
 inline constexpr const char* kMaskColumn = "attention_mask";
 inline constexpr const char* kLabelsColumn = "labels";
 
-// Returns the names under which a column of ids is looked for, in this order.
+// Returns the names that a column of ids may have, the first choice first.
 std::vector<std::string> id_column_names(const std::string& text_field);
 
 // The list of one column in one row.
@@ -44,16 +44,17 @@ struct IdCell {
 };
 struct IdRow {
   IdCell ids{};
-  IdCell mask{};    // empty without the column
-  IdCell labels{};  // likewise
-  int64_t number = 0;
+  IdCell mask{};       // empty without the column
+  IdCell labels{};     // likewise
+  int64_t number = 0;  // from 0
 };
 
-// The rows of one file as they are stored. Throws Error(kData) with file and row, and Error(kIo).
+// The rows of one file as they are stored. Calls throw Error(kData) with file and row, and
+// Error(kIo).
 class IdRows {
  public:
   virtual ~IdRows() = default;
-  // Stores the next row in `row`; false at the end.
+  // Stores the next row in `row`; returns false at the end.
   virtual bool next(IdRow& row) = 0;
   virtual uint64_t bytes_read() const = 0;  // as DocumentReader's
   const IdColumns& columns() const { return columns_; }
@@ -63,21 +64,21 @@ class IdRows {
 };
 
 struct IdDocument {
-  std::span<const int64_t> ids{};  // valid until the next call; any numbers
+  std::span<const int64_t> ids{};  // valid until the next call; not checked against a vocabulary
   int64_t row = 0;                 // from 0
-  int64_t first = 0;               // place of ids[0] in its row
+  int64_t first = 0;               // position of ids[0] in its row
 };
 
 class IdReader {
  public:
   IdReader(std::filesystem::path path, std::unique_ptr<IdRows> rows, uint64_t max_document);
 
-  // Stores the next document, which has at least one id; false at the end. Rows that are null, or
-  // hold nothing but padding, are counted and passed over. Padding is left out at both ends of a
-  // row: positions whose attention_mask is 0, and, at the right end, those whose label is -100.
-  // Throws the errors of IdRows, and Error(kData) naming file, row and position for an id that is
-  // null, for a mask or labels of another length, and where the mask is 0, or a label -100, before
-  // an id that is trained on. (The first label of a row is no target of anything.)
+  // Stores the next document, which has at least one id; returns false at the end. Counts and skips
+  // rows that are null or all padding. Leaves out padding: at both ends of a row the positions with
+  // attention_mask 0, and at its right end the positions with label -100. Throws the errors of
+  // IdRows and of require_row_size(), and Error(kData) naming file, row and position: an id is
+  // null; mask or labels have another length; the mask is 0, or a label but the first is -100,
+  // before an id that is trained on.
   bool next(IdDocument& document);
   uint64_t bytes_read() const { return rows_->bytes_read(); }
   const NoDocuments& skipped() const { return skipped_; }
@@ -101,8 +102,8 @@ class IdReader {
   NoDocuments skipped_;
 };
 
-// Opens files of ids, which are stored in one of these containers: "parquet", "arrow", "mds"
-// (MosaicML's streaming), "litdata", or "tokens", which is any other file (token_file.h).
+// Opens files of ids. Their container is "parquet", "arrow", "mds" (MosaicML's streaming),
+// "litdata", or "tokens" for any other file (token_file.h).
 class LitdataIndex;
 class IdFiles {
  public:
@@ -111,15 +112,16 @@ class IdFiles {
   IdFiles(IdFiles&&) noexcept;
   IdFiles& operator=(IdFiles&&) noexcept;
 
-  // The name of a file decides, for .bin an index.json beside it, and the first bytes where the
-  // extension is unknown. Throws Error(kData), Error(kConfig) and Error(kIo).
+  // Returns the container of a file, by its extension; for .bin also by an index.json beside it,
+  // and for an unknown extension by the first bytes. Throws Error(kData), Error(kConfig) and
+  // Error(kIo).
   std::string container(const std::filesystem::path& path);
-  // Returns the columns of a file, whose container is no "tokens". Throws likewise.
+  // Returns the columns of a file, whose container must not be "tokens". Throws likewise.
   static IdColumns columns(const std::filesystem::path& path, const std::string& container,
                            const std::string& text_field);
-  // Opens a file whose container is no "tokens". `id_bytes` is the width of the ids of an MDS
-  // column of bytes; 0 stands for 8. Throws Error(kData) where the file has no column of ids, and
-  // the errors of IdReader.
+  // Opens a file, whose container must not be "tokens". `id_bytes` is the width of the ids in an
+  // MDS column of encoding "bytes"; 0 stands for 8. Throws Error(kData) where the file has no
+  // column of ids, and the errors of IdReader.
   IdReader open(const std::filesystem::path& path, const std::string& container,
                 const std::string& text_field, uint32_t id_bytes, uint64_t max_document);
 
@@ -127,23 +129,22 @@ class IdFiles {
   std::unique_ptr<LitdataIndex> index_;
 };
 
-// Open the rows of tables; IdFiles::open() calls them. They bound what they hold in memory by
-// `max_document`.
+// These open the rows of tables for IdFiles::open(). `max_document` bounds their memory
+// (TableMemory).
 std::unique_ptr<IdRows> open_parquet_ids(const std::filesystem::path& path,
                                          const std::string& text_field, uint64_t max_document);
 std::unique_ptr<IdRows> open_arrow_ids(const std::filesystem::path& path,
                                        const std::string& text_field, uint64_t max_document);
 
-// Find their columns; IdFiles::columns() calls them.
+// These find the columns for IdFiles::columns().
 IdColumns find_parquet_ids(const std::filesystem::path& path, const std::string& text_field);
 IdColumns find_arrow_ids(const std::filesystem::path& path, const std::string& text_field);
 
-// Throws Error(kData) for a table without a column of ids. It names the columns that there are.
+// Throws Error(kData) that names the columns of a table without a column of ids.
 [[noreturn]] void fail_no_ids(const std::filesystem::path& path, const std::string& text_field,
                               const std::vector<std::string>& columns);
 
-// Throws Error(kData) for a list with more than the ids that `max_document` allows: four bytes
-// each.
+// Throws Error(kData) for a list of more than `max_document` / 4 ids: each counts four bytes.
 void require_row_size(const std::filesystem::path& path, int64_t row, size_t num_ids,
                       uint64_t max_document);
 

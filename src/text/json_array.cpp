@@ -1,5 +1,5 @@
 // open_json_array of readers.h: one JSON array of objects with the text in a field, or of strings.
-// It is read element by element, so that memory holds one of them.
+// It is read element by element, so that memory holds one element.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -55,7 +55,7 @@ class JsonArrayReader : public DocumentReader {
                     " of the array: ", problem.substr(0, problem.find("; every line"))));
   }
 
-  // Reads the next element; false behind the end of the array, where the file must end.
+  // Reads the next element; returns false after the end of the array, where the file must end.
   bool next_element() {
     if (is_done_) return false;
     if (num_elements_ == 0) open();
@@ -84,7 +84,7 @@ class JsonArrayReader : public DocumentReader {
     take();
   }
 
-  // Finds where the element ends; the parser judges what is inside.
+  // Finds the end of the element; the parser judges its content.
   void read_element() {
     element_.clear();
     size_t depth = 0;

@@ -1,3 +1,5 @@
+// lmtrain has its own parser, because libparquet.so contains simdjson and exports it: another
+// version of simdjson in the process would call its functions and crash.
 #include "text/json_line.h"
 
 #include <algorithm>
@@ -41,8 +43,8 @@ size_t plain_bytes(std::string_view text) {
   return i;
 }
 
-// Copies what lies before the first backslash from `from` to `to`, and returns its size. As many
-// bytes as `from` has may be written.
+// Copies what lies before the first backslash from `from` to `to`, and returns its size. It may
+// write up to from.size() bytes.
 size_t copy_to_escape(std::string_view from, char* to) {
   size_t i = 0;
 #if defined(__SSE2__)
@@ -134,7 +136,7 @@ void JsonScanner::scan() {
   }
   skip_blanks();
   if (position_ != text_.size()) fail("more text after the end of the value");
-  // As in tables: where the object around the field is null, so is the field.
+  // As in tables, a field of an object that is null is null.
   if (at_path_.count == 0 && outer_is_null_) at_path_ = {1, Type::kNull};
   if (at_path_.count == 1 && num_outer_ >= path_.size()) ++at_path_.count;
 }

@@ -1,10 +1,7 @@
 // Finds the text in one line of JSON lines: a string field of an object. The whole line is checked
 // to be JSON (RFC 8259, without halves of surrogate pairs, with Python's NaN and Infinity) and
 // UTF-8. Its length, its depth and the size of its numbers have no limit. Memory: a byte for each
-// open container, and the text where it has escapes. A parser belongs to one thread.
-//
-// The parser is our own, because libparquet.so brings simdjson in with it and exports it: another
-// version of simdjson in the process calls its functions and crashes.
+// open container, and the text where it has escapes. A parser is for one thread.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +12,12 @@
 
 namespace lmtrain {
 
-// One pass over a JSON text (RFC 8259) finds the value at a path and checks everything else. The
-// NaN, Infinity and -Infinity of Python's json are numbers, which no reader of text looks at. An
-// escape of half a surrogate pair is an error, since it is no character. json_line.h and content.h
-// use it. It does not check that the text is UTF-8.
+// A JsonScanner finds the value at a path in one pass over a JSON text (RFC 8259), and checks the
+// syntax of the rest. NaN, Infinity and -Infinity of Python's json count as numbers. An escape of
+// half a surrogate pair is an error, since it is no character. It does not check that the text is
+// UTF-8.
 
-// Says at which byte a text stops being JSON, and why.
+// Thrown where a text stops being JSON: at which byte, and why.
 struct JsonSyntaxError {
   size_t offset = 0;
   const char* what = "";
@@ -29,7 +26,7 @@ struct JsonSyntaxError {
 class JsonScanner {
  public:
   enum class Type : uint8_t { kNone, kNull, kBoolean, kNumber, kString, kArray, kObject };
-  // Says what was found at a path: how often it occurs, and the value that occurs last.
+  // The values at a path: how many there are, and the last one.
   struct Found {
     int count = 0;
     Type type = Type::kNone;
@@ -37,18 +34,19 @@ class JsonScanner {
     bool has_escapes = false;
   };
 
-  // `path` holds the keys of nested objects, one or more. `field` is a key of the outermost object:
-  // path[0], or the whole name of a path with dots in it. Text, field and path must outlive the
-  // scanner.
+  // `path` holds the keys of nested objects, one or more. `field` is a key of the outermost object
+  // that may have dots. A caller who looks for "a.b" passes it as field, and {"a", "b"} as path.
+  // Text, field and path must outlive the scanner.
   JsonScanner(std::string_view text, const std::string& field, const std::vector<std::string>& path)
       : text_(text), field_(field), path_(path), keys_(path.size(), Key{}) {}
 
-  // Reads the text; call it once. Throws JsonSyntaxError; what was found before it stays.
+  // Reads the text; call it once. Throws JsonSyntaxError; what it found before that stays.
   void scan();
 
   const Found& field() const { return at_field_; }  // at the key `field` of the outermost object
-  // At `path`, through objects alone. Where an object around it is there twice, the count is 2, as
-  // either could be meant. Where such an object is null, so is what is found.
+  // At `path`, through objects and never through arrays. Where a key around it is there twice, the
+  // count is 2, as either could be meant. Where the value of a key around it is null, null is
+  // found.
   const Found& path() const { return at_path_; }
   Type type() const { return type_; }  // type of the whole text
   // Returns the first fifty keys of the outermost object, escapes resolved.
@@ -109,12 +107,12 @@ struct JsonText {
 
 class JsonLineParser {
  public:
-  // `field` is a key of the object, or a.b for key b of the object in key a (if there is no key
-  // that has this name as a whole). A field given twice is a problem, as it may mean either.
+  // `field` is a key of the object. Without such a key a.b is key b of the object in key a. A field
+  // given twice is a problem, as it may mean either.
   explicit JsonLineParser(std::string field);
 
-  // Returns the text of `line`, which has no newline. The kind is kNull where the field is null; a
-  // blank line, a missing field or another type than string is a kProblem. Throws nothing.
+  // Returns the text of `line`, which has no newline. kNull: the field is null. kProblem: no JSON
+  // object, a blank line, a missing field, a field twice, another type than string. Throws nothing.
   JsonText parse(std::string_view line);
 
  private:

@@ -1,4 +1,4 @@
-// Readers of what is text already, and the choice among all readers.
+// The readers of plain text, lines and JSON lines, and the choice among all readers.
 
 #include "text/readers.h"
 
@@ -53,7 +53,7 @@ void LineReader::require_size(size_t size) const {
   fail_large_document(str(shown(path_), ":", line_number_ + 1), "a line", max_line_);
 }
 
-// Moves what is pending to the front and reads on; false at the end of the file.
+// Moves the pending bytes to the front and reads more; returns false at the end of the file.
 bool LineReader::fill() {
   constexpr size_t kChunk = size_t{1} << 20;
   const char* const pending = buffer_.get() + begin_;
@@ -117,7 +117,7 @@ void JsonLines::take_bad_line(int64_t number, const std::string& problem,
         ErrorKind::kData,
         str(where, problem, "; a few such lines are left out with data.on_bad_line \"skip\""));
   }
-  // What may be done is said once for all of the lines.
+  // The advice comes once for all lines, so it is cut off here.
   skipped.add_bad_line(where + problem.substr(0, problem.find("; ")));
 }
 
@@ -204,7 +204,7 @@ class JsonLinesReader : public DocumentReader {
   int64_t position_ = 0;
 };
 
-// The documents of a table, none larger than the limit. The page or batch of each was read already.
+// Throws for a document of a table above the limit. Its page or batch has been read by then.
 class BoundedTable : public DocumentReader {
  public:
   BoundedTable(fs::path path, std::unique_ptr<DocumentReader> table, uint64_t max_document)

@@ -1,8 +1,8 @@
-// A reader gives the documents of one file, one after the other, in bounded memory: one line, one
-// page of a column or one batch of rows; only for the format `text` the file as a whole. There is
-// one function per format; docs/data.md has the table of what each does with odd input. A reader
-// belongs to one thread. It throws Error(kData) with file and location for what is damaged or does
-// not fit, and Error(kIo) when the operating system refuses.
+// A reader gives the documents of one file, one after the other. It holds one line, one page of a
+// column or one batch of rows in memory; for the format `text` the whole file. docs/data.md says
+// what each format does with odd input. A reader is for one thread. It throws Error(kData) with
+// file and location for damaged and unfit content, and Error(kIo) when the operating system
+// refuses.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace lmtrain {
 
 // A LineReader gives the lines of a file of any size, compressed or not, without "\n" or "\r\n". It
 // holds one line and a buffer. It throws the errors of byte_stream.h, and Error(kData) naming file
-// and line for a line of more than `max_line` bytes, which is not read further.
+// and line as soon as a line has more than `max_line` bytes.
 class LineReader {
  public:
   LineReader(const std::filesystem::path& path, uint64_t max_line);
@@ -68,14 +68,15 @@ class DocumentReader {
   NoDocuments skipped_;
 };
 
-// Takes the text out of lines of JSON lines. It belongs to one thread.
+// Takes the text out of lines of JSON lines. It is for one thread.
 class JsonLines {
  public:
   // `path` names the file in messages, and `field` has the text.
   JsonLines(const std::filesystem::path& path, const std::string& field, bool skips_bad_lines);
-  // Returns whether the line is a document, and stores its text, which is valid until the next
-  // call; else counts it in `skipped`. `number` is the line's, from 1. Throws Error(kData) for a
-  // line that holds no text, unless such lines are skipped.
+  // Returns whether line `number`, from 1, is a document, and stores its text, which is valid until
+  // the next call; else counts the line in `skipped`. Throws Error(kData) for a bad line unless
+  // `skips_bad_lines`; and always for a bad first line of a file that foreign_file() knows as
+  // another kind.
   bool find_text(std::string_view line, int64_t number, std::string_view& text,
                  NoDocuments& skipped);
 
@@ -88,21 +89,20 @@ class JsonLines {
 };
 
 // Returns the reader of a file in `format`: "text", "lines", "jsonl", "json", "csv", "tsv",
-// "parquet", "arrow" or "mds", never "auto".
-// `text_field` is the field or column that holds the text. The reader may leave out documents at
-// positions below `first` where that saves work; it need not, so the caller skips the others.
-// A document, or a line of JSON lines, of more than `max_document` bytes is Error(kData) naming the
-// file and the setting. Text and lines are not read further than that; a page of a Parquet column
-// or a buffer of an Arrow batch may take 2 GiB in memory, or twice `max_document` where that is
-// more. With `skips_bad_lines` a line of JSON lines that holds no text is counted and passed over;
-// else it is Error(kData).
+// "parquet", "arrow" or "mds", never "auto". `text_field` is the field or column that holds the
+// text. The reader may leave out documents at positions below `first` where that saves work; it
+// need not, so the caller skips the others. A document, or a line of JSON lines, of more than
+// `max_document` bytes is Error(kData) naming the file and the setting. A reader of text or lines
+// stops there; a page of a Parquet column or a buffer of an Arrow batch may take 2 GiB in memory,
+// or twice `max_document` where that is more. With `skips_bad_lines` a bad line of JSON lines is
+// counted and skipped (JsonLines); else it is Error(kData).
 std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path,
                                                const std::string& format,
                                                const std::string& text_field, int64_t first,
                                                uint64_t max_document, bool skips_bad_lines = false);
 
-// These return the readers of tables. They bound what they hold in memory by `max_document`; it is
-// open_documents() that refuses a larger document of theirs.
+// These return the readers of tables. `max_document` bounds their memory (TableMemory); only
+// open_documents() refuses a larger document.
 std::unique_ptr<DocumentReader> open_parquet(const std::filesystem::path& path,
                                              const std::string& column, int64_t first,
                                              uint64_t max_document);
@@ -110,16 +110,17 @@ std::unique_ptr<DocumentReader> open_arrow(const std::filesystem::path& path,
                                            const std::string& column, int64_t first,
                                            uint64_t max_document);
 
-// The reader of a table as text, whose first line names the columns. Positions are numbers of rows.
-// Throws Error(kData) with file and line for a row with another number of fields than columns, and
-// for quotes that are not closed.
+// Returns the reader of a table as text, whose first line names the columns. Positions are numbers
+// of rows. It throws Error(kData) with file and line for a row with more or fewer fields than
+// columns, and for quotes that are not closed.
 std::unique_ptr<DocumentReader> open_csv(const std::filesystem::path& path,
                                          const std::string& column, char separator,
                                          uint64_t max_document);
-// Returns the columns that the first line of such a table names; none where it cannot be read.
-// Throws the errors of open_bytes() and of reading (byte_stream.h).
+// Returns the columns that the first line of such a table names; none where it is damaged. Throws
+// the errors of open_bytes() (byte_stream.h), and Error(kIo).
 std::vector<std::string> csv_columns(const std::filesystem::path& path, char separator);
-// The reader of one JSON array, of objects with the text in `field` (json_line.h) or of strings.
+// Returns the reader of one JSON array, of objects with the text in `field` (json_line.h) or of
+// strings.
 std::unique_ptr<DocumentReader> open_json_array(const std::filesystem::path& path,
                                                 const std::string& field, uint64_t max_document);
 

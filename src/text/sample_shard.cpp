@@ -36,7 +36,7 @@ constexpr uint64_t kMostOfShardIndex = uint64_t{1} << 28;
   throw Error(ErrorKind::kConfig, str(shown(path), ": ", what));
 }
 
-// A file of the folder of the index, or of one below it.
+// Returns the name of a file in the folder of the index or below it; throws for any other.
 std::string file_in_folder(const fs::path& index, const json& name) {
   if (!name.is_string()) fail_index(index, "a shard without a file name");
   const fs::path path = name.get<std::string>();
@@ -53,7 +53,7 @@ uint64_t count_at(const fs::path& index, const json& object, const char* key) {
   return found->get<uint64_t>();
 }
 
-// Without the level: "zstd" of "zstd:7".
+// Returns the name without the level: "zstd" of "zstd:7".
 std::string base_name(const std::string& compression) {
   return compression.substr(0, compression.find(':'));
 }
@@ -203,7 +203,7 @@ class SampleStream {
 
   const std::string& header() const { return header_; }
   size_t num_samples() const { return offsets_.size() - 1; }
-  // Stores the bytes of the next sample; false behind the last one, where the file must end.
+  // Stores the bytes of the next sample; returns false after the last one, where the file must end.
   bool next(std::string_view& sample) {
     if (next_ == num_samples()) {
       char more = 0;
@@ -386,7 +386,7 @@ struct IdEncoding {
   IntegerType type{};
 };
 
-// Nothing for an encoding that holds no list of integers.
+// Returns nothing for an encoding that holds no list of integers.
 std::optional<IdEncoding> id_encoding(const std::string& encoding, uint32_t id_bytes) {
   if (encoding == "bytes") {
     return IdEncoding{.has_type = true,
@@ -464,7 +464,8 @@ class MdsIdRows : public IdRows {
     const size_t index = *samples_.index_of(name);
     return {index, *id_encoding(samples_.columns()[index].encoding, id_bytes)};
   }
-  // An array is: its type, unless the encoding says it; its axes, likewise; its values.
+  // An array consists of its type and its axes, each unless the encoding says it, and of its
+  // values.
   void read(const Column& column, IdCell& cell) const {
     cell.clear();
     std::string_view bytes = samples_.value(column.index);
@@ -494,7 +495,8 @@ class MdsIdRows : public IdRows {
     if (!is_width || (code & 7U) > 1) return {};
     return {bits / 8, (code & 7U) == 1};
   }
-  // The number of values that the axes give. More than one axis is a batch of rows.
+  // Returns the number of values that the axes give. Refuses several axes, which are a batch of
+  // rows.
   uint64_t take_shape(unsigned char head, std::string_view& bytes) const {
     const size_t num_axes = head >> 2U;
     const size_t width = size_t{1} << (head & 3U);
@@ -514,8 +516,8 @@ class MdsIdRows : public IdRows {
 
 // --- litdata -----------------------------------------------------------------------------------
 
-// The type that the TokensLoader's "no_header_tensor:16" or "no_header_numpy:5" names: the place of
-// the type in the lists of litdata.
+// Returns the type of "no_header_tensor:16" or "no_header_numpy:5", which litdata writes for its
+// TokensLoader: the number is the place of the type in a list of litdata.
 IntegerType litdata_type(const std::string& format) {
   const size_t colon = format.find(':');
   if (colon == std::string::npos) return {};

@@ -1,4 +1,4 @@
-// A SourceFile is a file that documents are read from, as the listing of the sources found it.
+// A SourceFile is a file with documents, as list_source_files() (sources.h) found it.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@ namespace lmtrain {
 
 struct SourceFile {
   std::filesystem::path path;  // absolute
-  uint64_t size = 0;
-  int64_t mtime_ns = 0;
-  double weight = 1.0;
-  int32_t source = 0;    // index of the entry of the list that named it
-  std::string format{};  // how it is read (format.h); empty until that is decided
+  uint64_t size = 0;           // bytes
+  int64_t mtime_ns = 0;        // since 1970
+  double weight = 1.0;         // of its entry
+  int32_t source = 0;          // index of the entry of the list that named it
+  std::string format{};        // how it is read (format.h); empty until decide_formats()
 };
 
-// Returns size and time of the file at the absolute `path`, which a listing has just found. Throws
-// Error(kData) when it is no file any more.
+// Returns the SourceFile at the absolute `path`, with its present size and time. Throws
+// Error(kData) when no regular file is there.
 SourceFile source_file(const std::filesystem::path& path, double weight, size_t source);
 
 // Throws Error(kData) when size or time of the file differ from those in `file`.
 void require_unchanged(const SourceFile& file);
 
-// Throws Error(kData) for a document, or a line, at `where` (a path, perhaps with a line or row)
-// that has more bytes than `max_document`, and says what may be done about it. `what` is "a
-// document" or "a line". `advice`, such as "...; else ", comes before what may be done.
+// Throws Error(kData) for `what`, such as "a document" or "a line", at `where` (a path, perhaps
+// with a line or row), which has more than `max_document` bytes. The message says what to do;
+// `advice`, such as "...; else ", comes before that.
 [[noreturn]] void fail_large_document(const std::string& where, std::string_view what,
                                       uint64_t max_document, std::string_view advice = "");
 
-// Counts what a reader met in a file that is no document, so that nothing is dropped silently.
+// Counts the lines, nulls and rows that a reader met and that are no documents, so that nothing is
+// dropped silently.
 struct NoDocuments {
   int64_t blank_lines = 0;  // lines, jsonl
   int64_t nulls = 0;        // jsonl, tables: text that is null

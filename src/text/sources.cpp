@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Reports files that more than one entry of data.train, or more than one named set of data.eval,
-// names. Each belongs to the first of them, so an entry may end with fewer files than it names, or
-// with none.
+// A file that several entries of data.train, or several named sets of data.eval, name belongs to
+// the first of them. So an entry may end with fewer files than it names, or with none; these
+// functions report it.
 
 // Counts the files that one entry of the list names.
 struct SourceClaims {
@@ -162,7 +162,8 @@ class Identities {
   std::string example_;
 };
 
-// Without what belongs to a data set and is no document. `path` is a folder or a pattern.
+// Returns the documents of `found`, without the other files of a data set. `path` is a folder or a
+// pattern.
 std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
                                    DataFormat format, Role role, const std::string& prefix) {
   const bool is_pattern = !is_folder(path);
@@ -190,7 +191,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
     const std::string prefix = pointer.empty() ? "" : str(entry_pointer(pointer, sources, i), ": ");
     const std::string& path = sources[i].path;
     std::vector<fs::path> found = find_files(path);
-    // A file that is named is taken, whatever lies beside it.
+    // A file that an entry names itself is taken, whatever lies beside it.
     const bool is_one_file = found.size() == 1 && found[0] == fs::path(path);
     if (is_one_file && has_tool_ending(found[0])) {
       log_warning(str(prefix, shown(found[0]),

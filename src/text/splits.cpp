@@ -81,7 +81,7 @@ struct Group {
     train_is_sharded = train_is_sharded || (label.kind == SplitKind::kTrain && label.is_sharded);
   }
   bool has(SplitKind kind) const { return kinds.count(kind) != 0; }
-  // Several splits, and not merely several names of parts.
+  // Returns whether these are several splits, and not merely several names of parts.
   bool is_mixed() const {
     if (has(SplitKind::kTrain)) {
       return has(SplitKind::kValidation) || has(SplitKind::kTest) ||
@@ -183,7 +183,7 @@ SplitFiles select_split(const fs::path& root, const std::vector<fs::path>& files
   }
   for (const fs::path& file : files) {
     const auto label = label_of(file.lexically_relative(root));
-    // Beside splits, text of none is to train on.
+    // Files of no split beside splits are for training alone.
     bool is_taken = role == Role::kTrain || chosen.notes.empty();
     if (label) {
       const Group& group = groups.at(label->group);
