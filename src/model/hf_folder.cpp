@@ -44,8 +44,8 @@ at::Tensor stored_values(const TensorView& view, const std::string& where) {
   return stored;
 }
 
-// A head beside the embedding that config.json ties it to. Version 4 of transformers ignores it,
-// version 5 uses it where it is another: which model is meant cannot be known.
+// Throws Error(kData) if a tied model has a head that differs from its embedding. Version 4 of
+// transformers ignores such a head, version 5 uses it, so nobody knows which model is meant.
 void require_same_head(const TensorFiles& files) {
   const TensorView& embedding = files.at(kEmbedding);
   const TensorView& head = files.at(kHead);
@@ -66,8 +66,8 @@ void require_same_head(const TensorFiles& files) {
                   "anew with transformers 4"));
 }
 
-// The tensor of a parameter; of a tied embedding that is stored under the name of the head alone,
-// that one.
+// Returns the stored name of a parameter. A tied embedding may be stored under the name of the head
+// alone.
 const std::string& stored_name(const TensorFiles& files, const ParameterSpec& spec, bool tied) {
   static const std::string head = kHead;
   const bool as_head =

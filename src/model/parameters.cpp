@@ -46,7 +46,7 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
   });
 }
 
-// In pieces, so that what isfinite() allocates stays small beside the weights.
+// Checks block by block, so that isfinite() allocates little beside the weights.
 bool all_finite(const at::Tensor& flat) {
   constexpr int64_t kPiece = int64_t{1} << 24;
   for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {
