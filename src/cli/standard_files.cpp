@@ -1,6 +1,6 @@
-// Descriptors 0, 1 and 2 are open before anything else is. A daemon, or a shell's `2>&-`, may start
-// the program with one of them closed. A file that is opened gets the lowest free number, so what
-// is printed to descriptor 2 would then be written into a checkpoint.
+// Opens descriptors 0, 1 and 2 before any other. A daemon, or a shell's `2>&-`, may start the
+// program with one of them closed. The next file that is opened would get this number, and text for
+// descriptor 2 would go into a checkpoint.
 //
 // This runs before main() and before the libraries are initialised, as these may open files too.
 #include <fcntl.h>

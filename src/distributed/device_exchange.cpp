@@ -41,7 +41,7 @@ std::string bytes_of(const std::string& digits) {
   return bytes;
 }
 
-// One process's part in making a connection.
+// What a process tells the others before they connect.
 struct Offer {
   std::string gpu = "-", id = "-";  // in hexadecimal digits; the id is rank 0's
   int version = 0;

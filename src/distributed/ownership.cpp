@@ -10,8 +10,8 @@
 namespace lmtrain {
 namespace {
 
-// An element-wise rule moves some 28 bytes for each element, in the time of as many multiplications
-// and additions of a matrix product.
+// An element-wise rule moves some 28 bytes for each element. In that time a matrix product makes
+// about so many multiplications and additions.
 constexpr double kElement = 300;
 
 // The multiplications of the matrix products of one update.

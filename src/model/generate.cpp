@@ -75,7 +75,7 @@ class PromptBatch {
     rows_.push_back(std::move(row));
   }
 
-  // Draws a token of every prompt. Calls on_end for those that it ends.
+  // Draws a token for every prompt. Calls on_end for each prompt that ends.
   template <class OnEnd>
   void extend(const OnEnd& on_end) {
     std::vector<int64_t> ids;

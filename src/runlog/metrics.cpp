@@ -45,7 +45,7 @@ std::vector<EvalFigure> figures_of(const Evaluation& evaluation) {
   return figures;
 }
 
-// A crash of the machine may leave half a line; what follows begins on a line of its own.
+// A crash of the machine may leave half a line. Ends it, so that the next event begins a new line.
 void end_torn_line(const std::filesystem::path& path) {
   if (!is_there(path)) return;
   const MappedFile file(path);

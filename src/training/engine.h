@@ -102,7 +102,7 @@ class Engine {
   Parameters fp32_parameters_;
   Llama model_;
   Precision precision_, evaluation_precision_;
-  std::optional<Llama> evaluation_model_;  // empty if model_ serves, and before it is wanted
+  std::optional<Llama> evaluation_model_;  // empty before evaluation_model() makes it
   std::unique_ptr<Optimizer> optimizer_;
   at::Tensor gradient_;
   std::optional<std::vector<ElementRange>> held_;

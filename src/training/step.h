@@ -17,9 +17,9 @@ namespace lmtrain {
 // by the targets of the whole batch. micro_tokens / batch.length rows, at least one, go through the
 // model at once; this cut changes nothing but rounding. Inside the model loss and gradient are
 // multiplied by `loss_scale`, a power of two; the results are not. `graphs`, made for this model
-// and `grad`, compute the same bits; null: no graphs. It computes the step again if cuDNN refuses a
-// shape, after it has turned cuDNN's attention off for the rest of the process, with a warning, and
-// if the graphs are given up for lack of memory. Other errors pass through.
+// and `grad`, compute the same bits; null: no graphs. If cuDNN refuses a shape, it warns, turns
+// cuDNN's attention off for the rest of the process, and computes the step again. If `graphs` are
+// given up for lack of memory, it computes the step again too. Other errors pass through.
 //
 // `finished`, if given, is called in the backward of the last micro-batch for the elements of
 // `grad` that have their final value (Llama::loss_and_gradient), without the gaps; for a batch
