@@ -72,8 +72,7 @@ class Heartbeat {
   Loss find_cause(const std::string& seen);
   // Waits until `done` returns true, and then returns nothing. Returns a Loss in these cases:
   //   a process has given up
-  //   a rank of `awaited` gives no sign of life for `patience`, or for five seconds after a signal
-  //   asked this process to stop
+  //   a rank of `awaited` gives no sign of life for `patience` (after a signal: for five seconds)
   //   one call of `done` throws, or takes longer than `patience`
   // Other threads call `done`, again and again. It may ask the store. It may still run after wait()
   // has returned, so it must own all that it uses.

@@ -11,13 +11,13 @@
 namespace lmtrain {
 
 // Divides the flat layout among `count` owners, and returns the cuts of each chunk, in the order of
-// backward_chunks() (model/weight_pieces.h). The update takes each owner about as long as any
-// other, over the whole layout and about so in each chunk. A chunk has `count` + 1 cuts: element
-// offsets, ascending from its first element to its end, between whole tensors. Owner i has the
-// elements from cut i to cut i + 1, perhaps none. Owner i is not rank i: divided_at()
-// (distributed/ranges.h) gives the ranges to ranks.
+// backward_chunks() (model/weight_pieces.h). The updates of all owners take about equal time, over
+// the whole layout and, less exactly, in each chunk. A chunk has `count` + 1 cuts: element offsets,
+// ascending from its first element to its end, between whole tensors. Owner i has the elements from
+// cut i to cut i + 1, perhaps none. Owner i is not rank i: divided_at() (distributed/ranges.h)
+// gives the ranges to ranks.
 //
-// With more than four owners layers share a chunk, one layer for each four owners at least.
+// With more than four owners a chunk of layers has at least one layer for each four owners.
 std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
                                              const OptimizerConfig& optimizer, int count);
 
