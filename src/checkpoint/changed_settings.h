@@ -22,10 +22,10 @@ struct SettingChange {
 // Returns every setting whose value differs, in the order of docs/config.md.
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
 // Call it when a person resumes the run with the config `run` by an edited config file `given`; the
-// run keeps its own settings. Returns the settings of `given` that the person may miss: they differ
-// from the run's, are no defaults, and would have an effect. Leaves out name, run_dir, init_from, a
-// device "cuda" that the run has as "cuda:N", and what resolving replaced: train.time, model.size,
-// and train.tokens beside train.time.
+// run keeps its own settings. Returns the settings of `given` that the person may wrongly expect to
+// hold: they differ from the run's, are no defaults, and would have an effect. Leaves out name,
+// run_dir, init_from, a device "cuda" that the run has as "cuda:N", and what resolving replaced:
+// train.time, model.size, and train.tokens beside train.time.
 std::vector<SettingChange> overlooked_settings(const Config& run, const Config& given);
 // Returns the value of an event's field "changed": [{"key", "was", "is"}].
 nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);

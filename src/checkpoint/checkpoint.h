@@ -69,7 +69,8 @@ std::vector<CheckpointFile> describe_tensor_files(const ParameterLayout& layout,
                                                   const std::vector<OptimizerBuffer>& buffers,
                                                   CheckpointDType dtype);
 
-// Is more than the bytes of all other files of a checkpoint together, the tokenizer's excepted.
+// An upper bound, in bytes, on all files of a checkpoint except the two tensor files and the
+// tokenizer's files.
 inline constexpr uint64_t kSmallFilesOfCheckpoint = 256 << 10;
 
 // Writes and publishes checkpoints/step_N, where N is the step of the snapshot; replaces a

@@ -39,8 +39,8 @@ class PrometheusFile {
 };
 
 // Checks that the file of log.prometheus can be written; passes without log.prometheus. Throws:
-//   Error(kUsage)  its folder is missing or no folder, or something else than a regular file is
-//   there Error(kIo)     the system does not let this process write there
+//   Error(kUsage)  its folder is missing or no folder, or its path is no regular file
+//   Error(kIo)     the system does not let this process write there
 void require_prometheus_writable(const LogConfig& config);
 
 }  // namespace lmtrain

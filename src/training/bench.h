@@ -68,9 +68,9 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace);
 
 // Returns the mean seconds of a step at each of `lengths`, in their order, in one of
-// `num_processes`: the time of one micro-batch, multiplied by the micro-batches of a process (a
-// fraction counts, at least 1), and of an update. Measures for about `seconds` in all, at least one
-// step of each length. `config` and errors are as for run_bench().
+// `num_processes`: the time of one micro-batch, multiplied by the number of micro-batches of a
+// process (at least 1, fractions count), plus the time of an update. Measures for about `seconds`
+// in all, at least one step of each length. `config` and errors are as for run_bench().
 std::vector<double> measure_steps(const Config& config, const std::vector<int64_t>& lengths,
                                   double seconds, int num_processes);
 

@@ -24,8 +24,8 @@ struct SavedForecast {
 
 // Returns the path of forecast.json in the folder of a forecast.
 std::filesystem::path forecast_file(const std::filesystem::path& folder);
-// Throws Error(kUsage) if the folder has no forecast.json, Error(kData) if that is damaged or of
-// another version, and Error(kIo).
+// Reads forecast.json in `folder`. Throws Error(kUsage) if there is none, Error(kData) if it is
+// damaged or of another version, and Error(kIo).
 SavedForecast read_forecast(const std::filesystem::path& folder);
 
 // Returns the targets of one pass over the training text, at least 1.

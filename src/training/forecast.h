@@ -36,8 +36,8 @@ struct ForecastResult {
 };
 
 // Throws the errors of preparing data and of training, and:
-//   Error(kUsage)   a launcher has started several processes, the ladder costs more than `spend`,
-//                   DIR holds other files, or the ladder in DIR is of another config or text
+//   Error(kUsage)   a launcher has started several processes, `spend` pays for too few rungs, DIR
+//                   holds other files, or the ladder in DIR is of another config or text
 //   Error(kConfig)  init_from is given, or there is no held-out text
 //   Error(kData)    ladder.json is damaged, or of another version
 ForecastResult make_forecast(const ForecastOrder& order);

@@ -38,7 +38,7 @@ void fit_to_plan(const Config& config, const std::vector<int64_t>& lengths, uint
 
 // Selects the micro-batches that fit_by_trial() tries.
 enum class TrialShapes {
-  kLongest,  // for a CPU: one of the longest rows, which takes the most memory
+  kLongest,  // for a CPU: one micro-batch of the longest rows, which takes the most memory
   // For a GPU, whose libraries set up each shape and refuse some: one micro-batch of every length
   // and, if its rows do not divide the batch's, the smaller last one of a step.
   kAll,

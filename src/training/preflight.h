@@ -81,9 +81,8 @@ struct ResumePoint {
   int64_t tokens = 0;  // targets of these updates
 };
 // Returns warnings of a run that goes on with another config, `after` in place of `before`:
-//   the learning rate of the next step, as a fraction of optimizer.lr, rises by more than 5 %,
-//   since a decay that had begun begins anew the new length of the run is less than the run has
-//   already trained
+//   the next step's learning rate, as a fraction of optimizer.lr, rises by more than 5 %
+//   the new length of the run is less than the run has already trained
 // `order` is the order of data under `after`.
 std::vector<std::string> resume_warnings(const Config& before, const Config& after,
                                          const BatchOrder& order, const ResumePoint& position);

@@ -24,8 +24,8 @@ void resolve_runtime(Config& config, const Processes& processes = only_process()
 // is less than the tokenizer's.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
-// Returns how many processes of this machine use the memory of this process's device: on a CPU all;
-// on a GPU at most the processes for each GPU.
+// Returns how many processes of this machine use the memory of this process's device: on a CPU all
+// processes of the run; on a GPU their number divided by the number of GPUs, rounded up.
 int sharers_of_memory(const at::Device& device, const Processes& processes);
 
 // Numbers of positions of a micro-batch on a GPU. kFull keep the GPU busy; more save only launches

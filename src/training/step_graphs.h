@@ -1,9 +1,9 @@
 // Runs a step with `compile: graph`: forward and backward of a micro-batch are one captured graph
 // for each shape, and the update is another. The bits are the same as with `script`.
 //
-// The first kWarmUps calls for a graph do its work without it (the warm-up). The next call captures
-// the graph, and this and all later calls launch it. A micro-batch is first copied to the buffers
-// that the graph of its shape reads.
+// The first kWarmUps calls for a graph do its work without the graph (the warm-up). The next call
+// captures the graph; this and all later calls launch it. A micro-batch is first copied to the
+// buffers that the graph of its shape reads.
 //
 // If a capture fails, or a warm-up or launch runs out of memory, all graphs are given up: their
 // memory is freed, a warning says why, and the work goes on as `script`. A warm-up that runs out of
