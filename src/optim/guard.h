@@ -1,8 +1,9 @@
 // The guard judges each step, once loss and gradient norm are known.
 //
-// Its Verdict applies the step, skips its batch, rolls the run back, or ends the run; the trainer
-// does so. The config says what becomes of a loss or gradient norm that is not finite, or a spike.
-// This file also describes a refused batch, and makes the errors of a run that has diverged.
+// Its Verdict is to apply the step, skip its batch, roll the run back, or end the run; the trainer
+// carries the verdict out. The config says what becomes of a loss or gradient norm that is not
+// finite, or a spike. This file also describes a refused batch, and makes the errors of a run that
+// has diverged.
 //
 // A spike is a value more than spike_sigma standard deviations above the mean of its window: the
 // last guard.window losses, or gradient norms, of applied steps whose values are finite. The
@@ -63,10 +64,10 @@ struct Verdict {
   std::string reason{};
 };
 
-// Returns the verdict on one step. A policy that is "off" finds nothing. But an overflow, a finite
-// loss with a gradient that is not, always skips the batch; only fp16 has it. `loss_scale` is null
-// in other precisions. `loss` and `grad_norm` are already divided by it. `length` is the row length
-// of the batch, in tokens.
+// Returns the verdict on one step. A policy that is "off" finds nothing. `loss_scale` is null
+// unless the run is in fp16. With it, a gradient norm that is not finite under a finite loss is an
+// overflow, which always skips the batch. `loss` and `grad_norm` are already divided by it.
+// `length` is the row length of the batch, in tokens.
 Verdict judge_step(const GuardConfig& config, const GuardState& state, const LossScale* loss_scale,
                    int64_t length, double loss, double grad_norm);
 // Records an applied step: its values, if both are finite, enter the window of its length, and

@@ -115,8 +115,8 @@ class RunLog {
   void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
   void spike(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
   void skipped(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
-  // The run went back from step `from_step` to `state`, in the checkpoint folder `checkpoint`;
-  // nothing: to the beginning of the run.
+  // The run went back from step `from_step` to `state`, which it loaded from the folder
+  // `checkpoint`; nothing: the run begins again.
   void rolled_back(const TrainingState& state, const RefusedBatch& refused,
                    const std::string& reason, int64_t from_step,
                    const std::optional<std::filesystem::path>& checkpoint);
