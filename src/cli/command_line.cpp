@@ -62,7 +62,7 @@ NearSetting setting_named(const std::string& name) {
   return near;
 }
 
-// `value`: what follows the option, for the example.
+// Returns the message about an unknown option. `value` is the word after it, for the example.
 std::string no_such_option(const CLI::App& app, const std::string& word, const std::string& value) {
   const std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   const std::vector<std::string> options = option_names(app);

@@ -15,7 +15,7 @@ void open_standard_files(int /*argc*/, char** /*argv*/, char** /*variables*/) {
     if (::syscall(SYS_fcntl, fd, F_GETFD) >= 0) continue;
     // The numbers below are taken, so `fd` is the one that the next file gets.
     if (::syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR) >= 0) continue;
-    // Where there is no /dev/null, a descriptor that can be neither read nor written.
+    // Without /dev/null it takes a descriptor that can be neither read nor written.
     ::syscall(SYS_openat, AT_FDCWD, "/", O_PATH);
   }
 }

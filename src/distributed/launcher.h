@@ -16,8 +16,7 @@ struct Launch {
   std::optional<int> local_rank;  // the rank on its machine; nothing: the launcher did not say
   std::string address;            // host where the processes meet; may be empty for one process
   int port = 0;
-  // Whether torchrun's agent serves the store at that address; otherwise the process of rank 0
-  // does.
+  // True: torchrun's agent serves the store at that address; false: the process of rank 0 does.
   bool agent_store = false;
   std::string launcher;  // "torchrun", "mpirun", "mpiexec" or "srun", for messages; empty: none
 };

@@ -58,7 +58,7 @@ std::vector<std::string> missing_in(c10d::Store& store, const std::string& sessi
   return missing;
 }
 
-// What rank 0 does.
+// Makes the part of rank 0 in the rendezvous.
 Gathered open_session(c10d::Store& store, int count, const std::string& self,
                       Clock::time_point deadline) {
   Gathered all;
@@ -80,7 +80,7 @@ Gathered open_session(c10d::Store& store, int count, const std::string& self,
   return all;
 }
 
-// What ranks after 0 do.
+// Makes the part of a rank after 0.
 Gathered enter_session(c10d::Store& store, int rank, int count, const std::string& self,
                        Clock::time_point deadline) {
   Gathered all;

@@ -101,7 +101,7 @@ MicroBatch read_batch(const TokenShard& shard, const Window* windows, int64_t ro
   return micro_batch(ids, targets, 1.0);
 }
 
-// The nats of a batch: of all its windows, then of each part.
+// Returns the nats of a batch: of all its windows, then of each part.
 std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Window* windows,
                                int64_t rows, size_t num_parts) {
   const int64_t length = windows[0].targets;

@@ -30,7 +30,7 @@ void check_keys(const JsonNode& object, const std::vector<std::string>& known) {
   }
 }
 
-// The text of a member; nullptr where there is none.
+// Returns the text of a member; null if there is no such member.
 const std::string* text_of(const JsonNode& object, const char* key) {
   const JsonNode* node = object.find(key);
   if (node == nullptr) return nullptr;

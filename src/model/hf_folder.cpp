@@ -36,8 +36,7 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& where) {
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
 
-// The values as stored. The bytes of a file need not be aligned for their type, so they are copied
-// before they are read as numbers.
+// Returns a copy of the stored values, since the bytes of a file may not be aligned for their type.
 at::Tensor stored_values(const TensorView& view, const std::string& where) {
   at::Tensor stored = at::empty(view.shape, scalar_type(view, where));
   std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());

@@ -19,7 +19,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 int64_t aligned(int64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Whether the matrix makes what is added to the residual stream.
+// Returns whether the output of the matrix is added to the residual stream.
 bool is_layer_output(const ParameterSpec& spec) {
   return spec.name.ends_with(".self_attn.o_proj.weight") ||
          spec.name.ends_with(".mlp.down_proj.weight");

@@ -58,7 +58,7 @@ double update_scale(AdjustLr adjust_lr, const ParameterSpec& spec) {
   throw Error(ErrorKind::kInternal, "optimizer.adjust_lr is one without a formula");
 }
 
-// A matrix of the flat buffer.
+// Returns the view of a matrix in the flat buffer.
 at::Tensor matrix_view(const at::Tensor& flat, const ParameterSpec& spec) {
   return flat.narrow(0, spec.offset, spec.numel()).view(spec.shape);
 }

@@ -201,7 +201,7 @@ class Drawing {
                : str("<path class=\"line ", run_classes(run), extra, "\" d=\"", line, "\"/>");
   }
 
-  // What was forecast: a dashed line in a band.
+  // Draws the forecast: a dashed line in a band.
   std::string expected(const ExpectedCurve& curve, size_t run) const {
     std::string there, back;
     Curve middle;

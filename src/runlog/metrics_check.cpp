@@ -142,7 +142,7 @@ struct Mended {
   MetricsDamage damage;
 };
 
-// `is_whole`: `bytes` are all of the file, and its updates begin with step 1.
+// Mends `bytes`. If `is_whole`, they are the whole file, whose updates must begin with step 1.
 Mended mend(std::string_view bytes, const TrainingState& state, bool is_whole) {
   const std::vector<Line> lines = read_lines(bytes);
   const std::vector<size_t> updates = updates_in_order(lines, state.step);

@@ -169,7 +169,7 @@ class RunLog {
   EndReport evaluations(std::optional<int64_t> saved_step) const;
   // Returns the commands that may come next after a run has come to its end.
   std::string next_after(Stop why, const EndReport& report) const;
-  // Whether the run goes on where its files cannot be written.
+  // Returns whether the run goes on if its files cannot be written.
   bool outlives_full_disk() const;
 
   Config config_;

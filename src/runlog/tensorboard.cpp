@@ -72,7 +72,7 @@ uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc, 15) + 0xA282EAD8U;
 }
 
-// TFRecord: length, its CRC, data, its CRC.
+// Appends a TFRecord: length, its CRC, data, its CRC.
 void put_record(std::string& out, std::string_view data) {
   std::string length;
   put_fixed(length, uint64_t{data.size()});

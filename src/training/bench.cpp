@@ -102,8 +102,8 @@ class BenchRun {
 
 using Phases = std::map<std::string, double>;
 
-// Seconds of a whole step, without graphs. The phases have steps of their own: on a GPU their
-// borders cost time.
+// Returns the seconds of a whole step by phase, without graphs. It makes its own steps: on a GPU
+// the borders of phases cost time.
 Phases measure_phases(BenchRun& run, const BenchOptions& options, const Batch& batch,
                       int64_t micro_batches) {
   const int64_t steps = (options.steps + 1) / 2;
@@ -118,7 +118,7 @@ Phases measure_phases(BenchRun& run, const BenchOptions& options, const Batch& b
   return phases;
 }
 
-// `phases`: null where they are still to be measured.
+// Measures one length. If `phases` is null, measures the phases too.
 LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& options,
                     const Batch& batch, int64_t micro_batches, const Phases* phases,
                     int64_t program) {

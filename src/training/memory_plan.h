@@ -25,8 +25,8 @@ struct MemoryPlan {
   // (fitting_swiglu_value of training/micro_batch_limits.h). plan_memory leaves it 0.
   int64_t swiglu_value = 0;
   int64_t micro_gradient = 0;  // of the largest micro-batch, before it is added to `gradient`
-  // What the backward of one layer needs besides, and what the update needs. On a CPU both add to
-  // the peak, since its allocator keeps freed blocks (device/caching_allocator.h); 0 on a GPU.
+  // Memory of the backward of one layer besides, and of the update. On a CPU both add to the peak,
+  // since its allocator keeps freed blocks (device/caching_allocator.h); 0 on a GPU.
   int64_t temporaries = 0;
   int64_t update = 0;
   // Host memory of the process besides (program_bytes). plan_memory leaves it 0.

@@ -31,7 +31,7 @@ bool by_the_clock(const TrainingDuration& duration) {
   return duration.unit == TrainingDuration::Unit::kSeconds;
 }
 
-// `per_step`: of `run.total`, in its unit.
+// Returns the rates to show. `per_step` is a step's part of run.total, in its unit.
 std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule, const RunClock& run,
                                                     double per_step) {
   const double last = run.total - per_step;

@@ -160,7 +160,7 @@ std::string shape_text(const TensorView& tensor) {
   return str(dtype_name(tensor.dtype), " ", nlohmann::json(tensor.shape).dump());
 }
 
-// "[3, 17]", row-major; empty for a scalar.
+// Returns the index of an element as text, "[3, 17]"; empty for a scalar.
 std::string index_text(const std::vector<int64_t>& shape, size_t element) {
   std::string text;
   for (size_t i = shape.size(); i > 0; --i) {
@@ -171,7 +171,7 @@ std::string index_text(const std::vector<int64_t>& shape, size_t element) {
   return text.empty() ? "" : str("[", text, "]");
 }
 
-// "0.0123 (0x3c498a72)": two values may differ in bits alone that no decimal shows.
+// Returns "0.0123 (0x3c498a72)": some bits show in no decimal.
 std::string value_text(const TensorView& tensor, size_t element) {
   const size_t size = dtype_size(tensor.dtype);
   const std::string_view bytes = tensor.bytes.substr(element * size, size);
