@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 std::string architecture_difference(ModelConfig first, ModelConfig other) {
   for (ModelConfig* model : {&first, &other}) {
     model->head_dim = model->resolved_head_dim();
-    // These are of no account once the weights are there.
+    // These settings do not matter once the weights exist.
     model->activation_checkpointing = false;
     model->initializer_range = ModelConfig().initializer_range;
   }
@@ -42,8 +42,8 @@ std::string architecture_difference(ModelConfig first, ModelConfig other) {
   return "";
 }
 
-// Sums models one by one. `folder_` has config and tokenizer of the first from then on, so that the
-// checkpoint may be removed meanwhile.
+// Sums models one by one. Copies config and tokenizer of the first model into `folder_` at once,
+// since its checkpoint may be removed meanwhile.
 class ModelSum {
  public:
   ModelSum(fs::path folder, fs::path to) : folder_(std::move(folder)), to_(std::move(to)) {}
@@ -59,7 +59,7 @@ class ModelSum {
     locations_.push_back(location.folder);
   }
 
-  // Puts the mean in the place of the model that was read last.
+  // Returns the mean, in the memory of the model that was read last.
   const Parameters& mean() {
     model_->master().copy_(sum_.div_(static_cast<double>(locations_.size())));
     return *model_;

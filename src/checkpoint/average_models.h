@@ -2,8 +2,8 @@
 // (LAWA; Sanyal et al., 2306.03241): each weight of the result is the mean of that weight over all
 // models. The mean is summed in double precision and rounded once to fp32.
 //
-// The result is a folder of transformers, like the result of export_hf. It is written under a
-// temporary name and published at `to` when it is whole.
+// The result is a folder of transformers, as export_hf writes one: written under a temporary name,
+// and published at `to` when it is whole.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,16 @@
 
 namespace lmtrain {
 
-// Averages the models at `targets`, each a run folder (its newest valid checkpoint), a checkpoint
-// or a HF folder. config.json and the tokenizer come from the first model. Where only one of two
-// models has a tokenizer, a warning says that they could not be compared. `to` must be missing or
-// an empty folder. Memory: 12 bytes a weight, and 4 of the file that is read.
+// Averages the models at `targets`, each a run folder (its best checkpoint, as locate_model says),
+// a checkpoint or a HF folder. config.json and the tokenizer come from the first model. A warning
+// names each later model that has no tokenizer to compare. `to` must be missing or an empty folder.
+// Memory: 12 bytes a weight, and the pages of the file that it reads.
 //
-// Throws Error(kUsage) for fewer than two models, a model given twice, and a model whose
-// architecture or tokenizer differs from the first model's; the errors of locate_model
-// (checkpoint/model_location.h) and load_weights (model/hf_folder.h); Error(kIo); StopRequested on
-// a signal. Nothing is at `to` after an error.
+// Nothing is at `to` after an error. Throws the errors of locate_model
+// (checkpoint/model_location.h) and load_weights (model/hf_folder.h), Error(kIo), and:
+//   Error(kUsage)  fewer than two models, a model given twice, an architecture or tokenizer that
+//                  differs from the first model's, or `to` is taken
+//   StopRequested  on a signal
 ModelExport average_models(const std::vector<std::filesystem::path>& targets,
                            const std::filesystem::path& to);
 

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whether the losses of trials rest on a setting that a run may change.
+// Returns whether a setting that a run may change affects the losses of trials.
 bool moves_losses(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
   return section == "optimizer" || section == "lr_schedule" || section == "clip" ||
@@ -21,8 +21,8 @@ bool moves_losses(const std::string& key) {
          (section == "train" && key != "train.max_time");
 }
 
-// Whether `run` names the run whose newest checkpoint was taken when this run began, and which may
-// have a newer one since.
+// Returns whether `checkpoint` is a checkpoint of the run `run`: init_from may name the run, which
+// may have newer checkpoints since.
 bool is_checkpoint_of(const std::optional<std::string>& checkpoint,
                       const std::optional<std::string>& run) {
   namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ std::vector<SettingChange> overlooked_settings(const Config& run, const Config& 
     // "cuda" became the GPU that it stood for.
     const bool is_resolved = change.key == "device" && change.is == "cuda" &&
                              change.was.get<std::string>().starts_with("cuda:");
-    // These became tokens and a shape.
+    // Resolving replaced these by tokens and a shape.
     const bool is_chosen = change.key == "train.time" || change.key == "model.size" ||
                            (change.key == "train.tokens" && given.train.time);
     return is_past || is_resolved || is_chosen || !change.unused.empty() ||

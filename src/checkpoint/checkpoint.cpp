@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside weights in bf16 lie the fp32 masters, under this prefix, in the optimizer's file.
+// If the weights are in bf16, the optimizer's file holds the fp32 masters under this prefix.
 constexpr const char* kMasterPrefix = "master.";
 
 CheckpointFile model_file() { return {kModelFile, {{"format", "pt"}}, {}}; }
@@ -46,7 +46,7 @@ std::vector<TensorToWrite> all_weights(const ParameterLayout& layout, DType dtyp
   return tensors;
 }
 
-// All files of a checkpoint of the run with the id `run`, synced, the manifest last.
+// Writes and syncs all files of a checkpoint of the run with the id `run`, the manifest last.
 void write_files(const fs::path& folder, const std::string& run, const CheckpointTexts& texts,
                  TrainingState state, uint64_t tensor_bytes, const WriteTensorFiles& write) {
   uint64_t bytes = kSmallFilesOfCheckpoint + tensor_bytes;
@@ -66,7 +66,7 @@ void write_files(const fs::path& folder, const std::string& run, const Checkpoin
   write_manifest(folder, manifest);
 }
 
-// Does nothing where the weights are the masters.
+// Reads the fp32 masters from the optimizer's file, unless the weights are in fp32.
 void load_masters(const fs::path& folder, const TensorFiles& weights, Parameters& parameters) {
   const std::vector<ParameterSpec>& specs = parameters.layout().parameters();
   if (weights.at(specs.front().name).dtype == DType::kF32) return;
@@ -78,8 +78,8 @@ void load_masters(const fs::path& folder, const TensorFiles& weights, Parameters
   parameters.refresh_working();
 }
 
-// The id of the run that a checkpoint says it is of; empty where it says none. A state that cannot
-// be read says none: who needs it will say what is wrong with it.
+// Returns the run id in a checkpoint's state; empty if it has none, or the state is damaged: other
+// functions report the damage.
 std::string run_of_checkpoint(const fs::path& folder) {
   try {
     return is_there(folder / kStateFile) ? read_state(folder).run : "";
@@ -94,8 +94,8 @@ nlohmann::ordered_json id_or_null(int32_t id) {
   return id < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(id);
 }
 
-// The tokenizer's own files, and tokenizer_config.json where it is none of them. That of a
-// sentencepiece model says what the run did.
+// Returns the tokenizer's own files, and tokenizer_config.json. For a sentencepiece model that file
+// is made from the settings of the run.
 std::vector<TokenizerFile> tokenizer_files(const Config& config, const Tokenizer& tokenizer) {
   std::vector<TokenizerFile> files = tokenizer.files();
   const auto found = std::find_if(files.begin(), files.end(), [](const TokenizerFile& file) {
@@ -193,13 +193,13 @@ void write_checkpoint(const RunFolder& run, const fs::path& unfinished,
   try {
     write_files(unfinished, run.identity().id, texts, state, tensor_bytes, write);
   } catch (...) {
-    std::error_code ignored;  // where the disk is full, the half-written files are in the way
+    std::error_code ignored;  // on a full disk the half-written files take room
     fs::remove_all(unfinished, ignored);
     throw;
   }
 
-  // A checkpoint can be there already: a damaged one, one of a future that a resume from an older
-  // one has left, or one of this step that is published again (must_save_again).
+  // A checkpoint can be there already: a damaged one, one of a future that a resume has left, or
+  // one of this step that must be saved again (must_save_again).
   replace_folder(unfinished, run.checkpoint(state.step));
   remove_old_checkpoints(run, state, config);
 }
@@ -260,7 +260,7 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
     try {
       verify_checkpoint(run, steps[i], skip_training_state);
     } catch (const Error& error) {
-      // A process that trains may have removed it, and has published a newer one before.
+      // The process that trains may have removed it, after it has published a newer one.
       std::vector<int64_t> now = run.checkpoint_steps();
       if (!now.empty() && now.front() > steps.front()) {
         steps = std::move(now);
@@ -268,7 +268,7 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
         first_problem.clear();
         continue;
       }
-      // One that is listed and cannot be found is a link that leads nowhere.
+      // kUsage: a listed checkpoint that cannot be found is a link to nothing.
       const bool is_damage =
           error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
       if (!is_damage) throw;

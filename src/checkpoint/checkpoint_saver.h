@@ -1,6 +1,6 @@
-// Saves checkpoints while training goes on. The caller takes the snapshot and says how it is
-// written; one background thread writes it. At most one save is under way; a second one waits for
-// it. Without checkpoint.async, or where no thread can be had, save() writes the checkpoint itself.
+// Saves checkpoints while training goes on. The caller takes the snapshot and gives the function
+// that writes it; one background thread calls that function. At most one save is under way. Without
+// checkpoint.async, or if no thread can be started, save() writes the checkpoint itself.
 #pragma once
 
 #include <functional>
@@ -13,24 +13,22 @@ namespace lmtrain {
 
 class CheckpointSaver {
  public:
-  // `async` is checkpoint.async. `on_saved` (with the seconds that the writing took) and
-  // `on_failed` (with the exception) are called with the state that was saved, by the thread that
-  // calls save(), poll() or wait(); what they throw leaves that call. So on_failed decides whether
-  // the run goes on: it throws or it does not.
+  // `async` is checkpoint.async. save(), poll() and wait() report a finished save: they call
+  // `on_saved`, with the seconds of the writing, or `on_failed`, with the exception of `write`.
+  // They pass on what these throw. So `on_failed` decides whether the run goes on.
   CheckpointSaver(bool async, std::function<void(const TrainingState&, double seconds)> on_saved,
                   std::function<void(const TrainingState&, const std::exception_ptr&)> on_failed);
-  // Waits for the save under way and reports nothing: call wait() before.
+  // Waits for the save under way, but does not report it: call wait() before.
   ~CheckpointSaver();
 
-  // Waits for the save under way, reports it, and begins this one: `write` writes the checkpoint of
-  // `state`, and is kept until that is reported.
+  // Waits for the save under way, reports it, and begins a save: `write` writes the checkpoint of
+  // `state`. Keeps `write` until the save is reported.
   void save(const TrainingState& state, std::function<void()> write);
-  // Reports a finished save without waiting for an unfinished one.
+  // Reports the save under way if it is finished. Does not wait.
   void poll();
   // Waits for the save under way, if there is one, and reports it.
   void wait();
-  // Does the same for a run that ends with an error, which matters more than what becomes of the
-  // save: an error in it is a warning.
+  // Does the same, but an error is only a warning. It is for a run that ends with another error.
   void wait_or_warn();
 
  private:

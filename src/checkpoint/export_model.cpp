@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Makes sure first that the disk that holds `folder` has room for the bytes of the weights.
+// First checks that the disk of `folder` has room for the `bytes` of the weights.
 Parameters load_parameters(const ModelLocation& location, ParameterLayout layout, uint64_t bytes,
                            const fs::path& folder) {
   require_free_space(folder, bytes, "an export");
@@ -47,7 +47,7 @@ std::string bytes_of(const at::Tensor& values) {
   return {static_cast<const char*>(values.const_data_ptr()), values.nbytes()};
 }
 
-// The bytes of a tensor of the file; `spec` is that of transformers.
+// Returns the bytes of a tensor of the file; `spec` is the HF tensor.
 std::string gguf_bytes(const at::Tensor& master, const ModelConfig& model,
                        const ParameterSpec& spec, GgufType type) {
   at::Tensor values = master.narrow(0, spec.offset, spec.numel());
@@ -90,7 +90,8 @@ std::string gguf_name(const ModelLocation& location) {
   return is_utf8(name) && !name.empty() ? name : "model";
 }
 
-// The factors of rotary positions, if there are any, then the tensors of the layout in its order.
+// Returns the tensors of the file: the factors of rotary positions, if there are any, then the
+// tensors of the layout in its order.
 std::vector<GgufTensor> gguf_tensors(const ParameterLayout& layout, size_t num_factors,
                                      GgufType type) {
   std::vector<GgufTensor> tensors;

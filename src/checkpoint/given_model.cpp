@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 // Rows of the embedding that no id of the tokenizer reaches are padding up to this share.
 constexpr double kMostUnusedRows = 0.1;
 
-// Where two tokenizers give other ids for some text; empty when they cannot.
+// Says why two tokenizers may give different ids for some text; empty if they never do.
 std::string difference(const SentencePieceModel& given, const SentencePieceModel& theirs) {
   const size_t common = std::min(given.pieces.size(), theirs.pieces.size());
   for (size_t id = 0; id < common; ++id) {
@@ -49,7 +49,7 @@ std::string difference(const SentencePieceModel& given, const SentencePieceModel
   return same ? "" : "it changes text in another way before it is cut into pieces";
 }
 
-// The tokenizer in the folder of the weights; nothing where there is none that can be read.
+// Returns the tokenizer in the folder of the weights; nothing if none can be read.
 std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
   const std::optional<fs::path> file = tokenizer_in(folder);
   if (!file) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
   }
 }
 
-// The pieces of a Hugging Face tokenizer.json by id; empty where its form is another.
+// Returns the pieces of a Hugging Face tokenizer.json by id; empty if it has another form.
 std::vector<std::string> pieces_of_json(const std::string& bytes) {
   const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   std::vector<std::string> pieces;
@@ -90,7 +90,7 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
   return pieces;
 }
 
-// Where the pieces of two tokenizers are others; empty when they are the same.
+// Says how the pieces of two tokenizers differ; empty if they are the same.
 std::string difference(const std::vector<std::string>& given,
                        const std::vector<std::string>& theirs) {
   for (size_t id = 0; id < std::min(given.size(), theirs.size()); ++id) {
@@ -119,7 +119,8 @@ bool is_of_weights(const fs::path& tokenizer, const fs::path& folder) {
   return theirs && fs::equivalent(tokenizer, *theirs, error);
 }
 
-// Where the tokenizer of the weights is of a kind that is not read, the error says how to go on.
+// Loads a tokenizer. If it is the tokenizer of the weights, of an unknown kind, the error says how
+// to go on.
 Tokenizer load_given(const fs::path& tokenizer, const fs::path& folder) {
   try {
     return Tokenizer::load(tokenizer);

@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the object in a JSON file of transformers; an empty one where there is no file, or it
-// holds none. transformers takes such a file for one without the keys, or refuses it itself.
+// Returns the object in a JSON file of transformers; an empty object if the file is missing or
+// holds none.
 nlohmann::json hf_settings(const fs::path& file) {
   if (!is_there(file)) return nlohmann::json::object();
   nlohmann::json settings =
@@ -32,7 +32,7 @@ nlohmann::json hf_settings(const fs::path& file) {
 }
 
 std::set<int32_t> stop_ids_in(const fs::path& folder) {
-  // transformers takes those of config.json where generation_config.json has none.
+  // transformers takes the ids of config.json if generation_config.json has none.
   nlohmann::json ids;
   for (const char* file : {"generation_config.json", "config.json"}) {
     if (ids.is_null()) ids = hf_settings(folder / file).value("eos_token_id", nlohmann::json());

@@ -36,7 +36,7 @@ auto what_is_known(const Read& read) -> std::optional<decltype(read())> {
   }
 }
 
-// What the folder of a run says.
+// Holds the facts in the folder of a run.
 struct KnownOfRun {
   std::optional<Config> config;
   std::optional<RunRecord> record;
@@ -63,7 +63,7 @@ struct Card {
   std::string text, curve;
 };
 
-// The card of a model. Throws the errors of located_model_config and located_max_length.
+// Returns the card of a model. Throws the errors of located_model_config and located_max_length.
 Card card_of(const ModelLocation& location, const KnownOfRun& run) {
   CardFacts facts;
   facts.model = located_model_config(location);

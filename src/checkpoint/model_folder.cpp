@@ -35,8 +35,9 @@ const char* torch_dtype(DType dtype) {
   }
 }
 
-// config.json of the model with another dtype, in the forms of both versions of transformers:
-// version 4 reads torch_dtype, rope_theta and rope_scaling, version 5 dtype and rope_parameters.
+// Returns config.json of the model with another dtype, in the forms of both versions of
+// transformers: version 4 reads torch_dtype, rope_theta and rope_scaling, version 5 dtype and
+// rope_parameters.
 std::string config_text(const ModelLocation& location, DType dtype) {
   const fs::path file = location.folder / "config.json";
   nlohmann::json config = parse_strict_json(

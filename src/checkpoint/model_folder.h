@@ -1,5 +1,5 @@
-// A model folder of Hugging Face transformers, as export and average read and write one: the
-// weights as fp32 masters on the CPU, and the small files beside them.
+// Reads the layout of a model folder of Hugging Face transformers, and copies the small files
+// beside its weights, for export and average.
 #pragma once
 
 #include <filesystem>
@@ -10,18 +10,18 @@
 
 namespace lmtrain {
 
-// Returns where each tensor of the model lies in the flat buffer, by the location's config.json.
-// Throws Error(kConfig) when lmtrain has no such model.
+// Returns the layout of the model, by the location's config.json. Throws the errors of
+// located_model_config.
 ParameterLayout located_layout(const ModelLocation& location);
 
-// Writes to `folder`, which must be there, what the location has beside its weights:
-// config.json with this dtype of the weights, kF32, kBF16 or kF16; generation_config.json and the
-// tokenizer's files, as far as the location has them. Files that are there already are replaced;
-// all are synced. Throws Error(kConfig) for a config.json that is no JSON; Error(kIo).
+// Copies the files beside the weights into the existing `folder`, and syncs them: config.json with
+// `dtype` as its dtype (kF32, kBF16 or kF16) and, if the location has them, generation_config.json
+// and the tokenizer's files. Replaces files that are there. Throws the errors of
+// located_model_config, and Error(kIo).
 void write_files_beside_weights(const ModelLocation& location, const std::filesystem::path& folder,
                                 DType dtype);
 
-// Says in a note that `to` has no tokenizer where the location has none.
+// Logs a note that `to` has no tokenizer, if the location has none.
 void note_missing_tokenizer(const ModelLocation& location, const std::filesystem::path& to);
 
 }  // namespace lmtrain

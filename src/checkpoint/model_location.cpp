@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The state of a checkpoint, where it is as the manifest says; a warning names one that is not.
+// Returns the state of a checkpoint if it agrees with the manifest; else warns and returns nothing.
 std::optional<TrainingState> whole_state(const fs::path& folder) {
   try {
     const Manifest manifest = read_manifest(folder);
@@ -72,14 +72,15 @@ KnownCheckpoints known_checkpoints(const RunFolder& run) {
   return known;
 }
 
-// Whether the process that trains has published a newer checkpoint, and so may have removed others.
+// Returns whether the process that trains has published a newer checkpoint, and so may have removed
+// others.
 bool has_newer(const RunFolder& run, const KnownCheckpoints& known) {
   const std::vector<int64_t> steps = run.checkpoint_steps();
   return !steps.empty() && (known.saved.empty() || steps.front() > known.saved.front().step);
 }
 
-// The step of the valid checkpoint with the lowest held-out loss; nothing where there is none.
-// `known` is read anew while a process that trains changes the folder.
+// Returns the step of the valid checkpoint with the lowest held-out loss; nothing if there is none.
+// Reads `known` again if a process that trains has changed the folder.
 std::optional<int64_t> best_valid_checkpoint(const RunFolder& run, KnownCheckpoints& known) {
   std::vector<int64_t> best;
   const auto rank = [&] {
@@ -265,7 +266,7 @@ int64_t located_max_length(const ModelLocation& location) {
   const bool is_mistral = type == name_of(ModelArchitecture::kMistral);
   const bool is_qwen =
       type == name_of(ModelArchitecture::kQwen3) || type == name_of(ModelArchitecture::kQwen2);
-  // Of a file whose window cannot be read the model is refused.
+  // located_model_config() refuses a model whose window is malformed.
   const nlohmann::json window =
       is_mistral ? json.value("sliding_window", nlohmann::json(kMistralWindow)) : nlohmann::json();
   const int64_t longest = window.is_number_integer() && window.get<int64_t>() > 0

@@ -14,8 +14,7 @@
 namespace lmtrain {
 namespace {
 
-// The checkpoint as its state.json describes it. Nothing is known of one whose state cannot be
-// read; it is of no use.
+// Returns the checkpoint as its state.json describes it; only its step if its state is damaged.
 SavedCheckpoint describe_checkpoint(const RunFolder& run, int64_t step,
                                     const EvaluationHistory& evaluations) {
   SavedCheckpoint saved{.step = step};

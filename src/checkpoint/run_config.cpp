@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// Those kept, by their number.
+// Returns the files of config_history/, by number.
 std::map<int64_t, fs::path> kept_configs(const RunFolder& run) {
   std::map<int64_t, fs::path> files;
   for (const std::string& name : list_folder_if_there(run.config_history())) {
@@ -47,8 +47,8 @@ struct Kept {
   nlohmann::json json;
 };
 
-// The kept config that `text` was written as: the one with the same digest, else the last whole
-// one. A kill may have left a later one that never came into force.
+// Returns the kept config for the text of config.json: with the same digest, else the last valid
+// one. After a kill the last one may never have been in use.
 std::optional<Kept> kept_of(const RunFolder& run, const std::string& text) {
   const nlohmann::json now = sealed_json(text);
   const nlohmann::json digest = now.is_object() ? now.value(kDigestKey, nlohmann::json()) : now;
@@ -62,7 +62,7 @@ std::optional<Kept> kept_of(const RunFolder& run, const std::string& text) {
   return last;
 }
 
-// "/optimizer/lr is 0.1, was 0.001" for each value that a config has otherwise than a kept one.
+// Returns "/optimizer/lr is 0.1, was 0.001" for each value that differs from the kept config.
 std::string differences(const std::string& text, const Kept& kept) {
   const nlohmann::json now = sealed_json(text).flatten();
   const nlohmann::json then = kept.json.flatten();
@@ -105,7 +105,7 @@ std::string put_back(const fs::path& kept, const RunFolder& run) {
   throw Error(ErrorKind::kCheckpoint, message);
 }
 
-// Error(kCheckpoint) when the text of config.json is not what lmtrain wrote for this run.
+// Throws Error(kCheckpoint) if the text of config.json is not what lmtrain wrote for this run.
 void require_own_text(const RunFolder& run, const std::string& text,
                       const std::optional<Kept>& kept) {
   const Seal seal = seal_of(text);

@@ -23,9 +23,9 @@ namespace lmtrain {
 
 inline constexpr const char* kIdentityKey = "identity";
 
-// The checkpoint of another run that a branch begins at.
+// Names the checkpoint of another run at which a branch begins.
 struct BranchPoint {
-  std::string run;                // the other run's id; empty where it has none
+  std::string run;                // the other run's id; empty: it has none
   std::filesystem::path run_dir;  // the other run's folder when the branch began
   int64_t step = 0;
   bool operator==(const BranchPoint&) const = default;
@@ -34,30 +34,28 @@ struct BranchPoint {
 struct RunIdentity {
   std::string id{};  // 32 hexadecimal digits
   std::optional<BranchPoint> branch_of{};
-  std::string init_from{};  // digest of the weights that the run was given; empty without any
+  std::string init_from{};  // digest of the weights of init_from; empty without them
   bool operator==(const RunIdentity&) const = default;
 };
 
-// Returns the value of the key "identity", for a run's config.json.
+// Returns the value of the key "identity" in a run's config.json.
 nlohmann::ordered_json identity_json(const RunIdentity& identity);
-// Returns the identity in a run's config.json; an empty one when the key is missing or its value is
-// no identity. Never throws.
+// Returns the identity in a run's config.json; an empty one if the key is missing or its value
+// malformed.
 RunIdentity identity_in(const nlohmann::json& config);
 
-// Returns the name of what belongs to a step: "step_00001000" for 1000. Larger steps have more than
-// 8 digits.
+// Returns "step_00001000" for 1000: at least 8 digits.
 std::string step_name(int64_t step);
 
-// A RunLock lets one process at a time write in a run folder.
+// A RunLock lets one process at a time write in a run folder. It holds the lock until it is
+// destroyed, or the process dies.
 //
-// It is taken twice, by flock on the folder itself and on the file .lock in it. A user may delete
-// .lock while the run is trained, but not the folder without its run. The file serves where a file
-// system cannot lock folders (NFS). The lock is released when the object is destroyed or the
-// process dies.
+// It locks twice, by flock: the folder itself, since a user may delete a file .lock, and the file
+// .lock in it, since some file systems (NFS) cannot lock folders.
 class RunLock {
  public:
-  // Takes the lock without waiting. Returns false when another process holds it. `folder` must
-  // exist. Throws Error(kIo) when the system refuses.
+  // Takes the lock without waiting. Returns false if another process holds it. `folder` must exist.
+  // Throws Error(kIo).
   bool try_acquire(const std::filesystem::path& folder);
 
  private:
@@ -67,8 +65,7 @@ class RunLock {
 
 class RunFolder {
  public:
-  // Creates and reads nothing. With an empty identity nobody checks which run a checkpoint belongs
-  // to.
+  // Creates and reads nothing. With an empty identity, checkpoints of any run pass as its own.
   explicit RunFolder(std::filesystem::path path, RunIdentity identity = {})
       : path_(std::move(path)), identity_(std::move(identity)) {}
 
@@ -91,14 +88,13 @@ class RunFolder {
   // checkpoints/.tmp-step_00001000; with the name of an `attempt`, .tmp-step_00001000-ATTEMPT
   std::filesystem::path unfinished_checkpoint(int64_t step, const std::string& attempt = "") const;
 
-  // A folder holds a run once its config.json exists.
+  // Returns whether config.json exists. Throws Error(kIo) if the system cannot tell.
   bool holds_run() const { return is_there(config()); }
-  // Throws Error(kIo) when the folder is gone: it was deleted or moved while the run was trained. A
-  // process that trains calls this before it creates a folder in it, so that it never creates the
-  // run folder anew.
+  // Throws Error(kIo) if the folder is gone: a user deleted or moved it. Call this before creating
+  // a folder in it, so that no process creates the run folder anew.
   void require_there() const;
-  // Returns the steps of the checkpoints that were published, newest first; whether they are
-  // damaged is not looked at. Throws Error(kIo) when checkpoints() exists and cannot be listed.
+  // Returns the steps of the published checkpoints, newest first, damaged ones too. Throws
+  // Error(kIo) if checkpoints() exists and cannot be listed.
   std::vector<int64_t> checkpoint_steps() const;
   // Removes the unfinished checkpoints that a killed process left. The lock must be held. Throws
   // Error(kIo).
@@ -106,8 +102,8 @@ class RunFolder {
   // Puts back a checkpoint that a killed process had moved aside (base/publish.h). The
   // lock must be held.
   void put_back_replaced() const { lmtrain::put_back_replaced(checkpoints()); }
-  // Creates the folder if need be, takes its lock, and calls put_back_replaced(). Throws
-  // Error(kUsage) when another process holds the lock.
+  // Creates the folder if it is missing, takes its lock, and calls put_back_replaced(). Throws
+  // Error(kUsage) if another process holds the lock, and Error(kIo).
   RunLock lock() const;
 
  private:
@@ -115,7 +111,7 @@ class RunFolder {
   RunIdentity identity_;
 };
 
-// Whether the folder has a manifest.json, a state.json or an optimizer.safetensors.
+// Returns whether the folder has a manifest.json, a state.json or an optimizer.safetensors.
 bool is_checkpoint_folder(const std::filesystem::path& folder);
 
 }  // namespace lmtrain

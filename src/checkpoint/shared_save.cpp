@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Where training goes on beside the save, an exchange notices a process that is silent. Else
-// nothing does, and none is silent for so long.
+// If training goes on beside the save, its exchanges notice a silent process. Otherwise this
+// patience does.
 std::chrono::milliseconds patience(const CheckpointConfig& config) {
   return config.async ? std::chrono::milliseconds::max() : std::chrono::minutes(1);
 }
@@ -48,7 +48,7 @@ std::string note_of(const std::exception& error) {
       -1, ' ', false, json::error_handler_t::replace);
 }
 
-// Throws the error that a note tells, of the process `name`.
+// Returns the chunks in a note of the process `name`, or throws the error in it.
 WrittenPieces pieces_in(const std::string& note, const std::string& name) {
   const json fields = json::parse(note);
   if (fields.contains("error")) {
@@ -66,7 +66,7 @@ WrittenPieces pieces_in(const std::string& note, const std::string& name) {
   return written;
 }
 
-// Notes a save from here to the end of the block.
+// Calls mark_saving() for the time of a block.
 class SaveNote {
  public:
   explicit SaveNote(Processes& processes) : processes_(processes) { processes.mark_saving(true); }
@@ -166,8 +166,8 @@ SharedSave::SharedSave(Processes& processes, OptimizerShards& shards, Checkpoint
 }
 
 std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
-  // The name is that of the folder too, so no other attempt of any run may have it.
-  // Where rank 0 writes alone, the name says only that it does.
+  // The name becomes a part of the folder's name, so it is unique among all attempts of all runs.
+  // If rank 0 writes alone, any name will do.
   std::string name = is_wanted ? "alone" : "";
   if (is_wanted && files_ && processes_.is_first()) name = random_id();
   name = shards_.as_the_first_says(name);
@@ -218,7 +218,8 @@ void SharedSave::lead(const std::string& attempt, const CheckpointSnapshot& snap
 std::map<std::string, ManifestEntry> SharedSave::write_with_others(
     const std::string& attempt, const fs::path& folder, const CheckpointSnapshot& snapshot) const {
   std::vector<WrittenPieces> parts;
-  // The folder must not be removed while the others write there, so the error comes after them.
+  // write_checkpoint() removes the folder after an error, so the error must wait until all have
+  // written.
   std::exception_ptr failure;
   const auto add = [&](const std::function<WrittenPieces()>& part) {
     try {

@@ -1,16 +1,16 @@
 // Saves a checkpoint whose tensors several processes write (distributed/checkpoint_writers.h).
 //
-// Rank 0 creates an unfinished folder, with a name of its own for each attempt, and the files in
-// it. Each writer writes and syncs its tensors. When all have written, rank 0 joins the checksums,
-// writes the other files and the manifest, and publishes the checkpoint. Writers talk by notes
-// (Processes::leave_note) and not by exchanges, so no save waits for another process's training.
+// For each attempt rank 0 creates an unfinished folder with a new name, and the files in it. Each
+// writer writes and syncs its tensors. Then rank 0 joins the checksums, writes the other files and
+// the manifest, and publishes the checkpoint. Writers leave notes (Processes::leave_note) and make
+// no exchange, so no save waits for another process's training.
 //
-// Every process knows the names, shapes and dtypes of all tensors, and so their offsets in
+// Every process knows names, shapes and dtypes of all tensors, and so their offsets in
 // model.safetensors and optimizer.safetensors (docs/formats/checkpoint.md). So the files have the
-// same bytes as when one process writes them.
+// same bytes as if one process writes them.
 //
-// If a writer fails, rank 0 throws the writer's error. Every writer makes the same saves in the
-// same order. If rank 0 is the only writer, write() is write_checkpoint, and only rank 0 calls it.
+// If a writer fails, rank 0 throws its error. Every writer makes the same saves in the same order.
+// If rank 0 is the only writer, it alone calls write(), which is then write_checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -29,18 +29,17 @@
 
 namespace lmtrain {
 
-// The pieces that a process has written, by file name.
+// The chunks of files that a process has written, by file name.
 using WrittenPieces = std::map<std::string, std::vector<FilePiece>>;
 
-// The two tensor files of a checkpoint, which several processes write together.
+// Writes the two tensor files of a checkpoint together with other processes.
 class DividedFiles {
  public:
-  // `buffers` are the buffers of an optimizer that updates all tensors. Only their names and shapes
-  // are read.
+  // `buffers` are of an optimizer that updates all tensors; only their names and shapes are read.
   DividedFiles(const ParameterLayout& layout, const std::vector<OptimizerBuffer>& buffers,
                CheckpointDType dtype);
 
-  // Returns the sum of the sizes of both files, in bytes.
+  // Returns the bytes of both files together.
   uint64_t bytes() const;
   // Creates the files in a folder, in their full size. Throws Error(kIo).
   void create(const std::filesystem::path& folder) const;
@@ -50,8 +49,8 @@ class DividedFiles {
   //   Error(kInternal)  the files have no place for a tensor
   WrittenPieces write(const std::filesystem::path& folder, const CheckpointSnapshot& snapshot,
                       bool with_headers) const;
-  // Returns size and CRC-32C of each file, from the pieces of all processes. Throws
-  // Error(kInternal) when the pieces leave a gap or overlap.
+  // Returns size and CRC-32C of each file, by name, from the chunks of all processes. Throws
+  // Error(kInternal) if the chunks leave a gap or overlap.
   std::map<std::string, ManifestEntry> join(const std::vector<WrittenPieces>& parts) const;
 
  private:
@@ -60,9 +59,9 @@ class DividedFiles {
   std::map<std::string, SafetensorsLayout> files_;  // by name
 };
 
-// Returns which processes write the checkpoints of a run. With a divided optimizer it finds them by
-// a trial in the run folder, and rank 0 logs a note if it must write for others. Every process
-// calls it at the same point.
+// Returns which processes write the checkpoints of a run: with a divided optimizer by
+// CheckpointWriters::find() in the run folder, else rank 0. Rank 0 logs a note if it must write for
+// others. Every process calls it at the same point.
 CheckpointWriters find_writers(Processes& processes, const OptimizerShards& shards,
                                const RunFolder& run);
 
@@ -75,16 +74,16 @@ class SharedSave {
 
   // Returns whether this process writes, and so calls write() and not only snapshot().
   bool writes() const { return writers_.writes(processes_.rank()); }
-  // Returns the state and the tensors that this process writes. Every process calls it, since
-  // tensors are passed to the processes that write them. checkpoint.async decides whether the
-  // tensors are copies (OptimizerShards::collect_masters).
+  // Returns the state and the tensors that this process writes. Every process calls it, and sends
+  // its tensors to their writer. checkpoint.async decides whether the tensors are copies
+  // (OptimizerShards::collect_masters).
   CheckpointSnapshot snapshot(const TrainingState& state, const Parameters& parameters,
                               const Optimizer& optimizer) const;
-  // Returns a name for the next attempt to save, or nothing when the caller does not want to save.
-  // With a divided optimizer it is an exchange: every process calls it and gets rank 0's answer.
+  // Returns a name for the next attempt to save; nothing unless `is_wanted`. With a divided
+  // optimizer every process calls it, and all get rank 0's answer.
   std::optional<std::string> new_attempt(bool is_wanted) const;
-  // Writes the tensors of the snapshot. Rank 0 then waits for the other writers and publishes the
-  // checkpoint. Any thread may call it. After an error nothing is published. Throws:
+  // Writes the tensors of the snapshot. Rank 0 then waits for the other writers, and publishes the
+  // checkpoint; after an error it publishes nothing. Any thread may call it. Throws:
   //   in rank 0   the errors of write_checkpoint; another writer's error, with the writer's name
   //   in another  ProcessLost only
   void write(const std::string& attempt, const CheckpointSnapshot& snapshot) const;

@@ -1,5 +1,5 @@
-// The training state is everything that resume restores besides weights and optimizer buffers. It
-// is state.json of a checkpoint. Random numbers are counter-based, so it holds no generator.
+// The training state is all that a resume loads besides weights and optimizer buffers: state.json
+// of a checkpoint. Random numbers are counter-based, so it holds no generator.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct TrainingState {
   int64_t batch = 0;                 // number of the next batch in the order of data, from 0
   int64_t tokens = 0;                // targets of the applied updates
   double elapsed = 0;                // seconds of training, over all resumes
-  std::optional<double> loss;        // the last update's, nats per token; none: none yet, or NaN
-  std::optional<double> eval_loss;   // the last evaluation's, in nats per token; none likewise
+  std::optional<double> loss;        // of the last update, nats a target; nothing: none, or NaN
+  std::optional<double> eval_loss;   // of the last evaluation, likewise
   std::optional<int64_t> eval_step;  // the step of the last evaluation
-  bool eval_pending = false;         // an evaluation was due at this step and a signal came first
+  bool eval_pending = false;         // the evaluation of this step was interrupted
   EvaluationHistory evaluations;     // the lowest held-out loss so far
   std::string fingerprint;           // identifies the training data
   RunLength planned;                 // the length the run began with
@@ -37,15 +37,14 @@ struct TrainingState {
   MicroBatchLimits micro;               // smaller micro-batches, where memory was too small
 };
 
-// Returns whether `now` must be saved although the checkpoint of `saved` may have the same step: a
-// resume from `saved` would meet batches that the guard has skipped since, or would repeat an
-// evaluation.
+// Returns whether a resume from `saved` would go on otherwise than from `now`, so that `now` must
+// be saved: step or batch, guard, loss scale or limits differ, or it would repeat an evaluation.
 bool must_save_again(const TrainingState& saved, const TrainingState& now);
 
 // Returns the JSON text of state.json.
 std::string state_to_text(const TrainingState& state);
-// Throws Error(kCheckpoint) that names `origin` when the text is no state, or one of another
-// version of the format.
+// Returns the state of such a text. Throws Error(kCheckpoint) that names `origin` if the text is no
+// state, or of another version of the format.
 TrainingState parse_state(const std::string& text, const std::string& origin);
 
 }  // namespace lmtrain

@@ -63,7 +63,7 @@ std::string printed_loss(const std::optional<double>& loss) {
   return loss ? printed("%.4f", *loss) : "-";
 }
 
-// Left-aligned in columns.
+// Returns a row with the cells left-aligned in columns.
 std::string table_row(const std::array<std::string, 4>& cells) {
   std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(), "  %-20s %-10s %-12s %-13s", cells[0].c_str(),

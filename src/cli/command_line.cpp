@@ -46,7 +46,7 @@ std::string command_path(const CLI::App& app) {
   return parent == nullptr ? "lmtrain" : command_path(*parent) + " " + app.get_name();
 }
 
-// The setting that an option's name spells: "--learning-rate", "--lr", "--optimizer.lr".
+// Holds the setting that an option's name spells: "--learning-rate", "--lr", "--optimizer.lr".
 struct NearSetting {
   std::string key;     // empty: none
   bool exact = false;  // the name is the key, or its last part
@@ -62,7 +62,7 @@ NearSetting setting_named(const std::string& name) {
   return near;
 }
 
-// `value`: what follows the option, for the example.
+// Returns the message about an unknown option. `value` is the word after it, for the example.
 std::string no_such_option(const CLI::App& app, const std::string& word, const std::string& value) {
   const std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   const std::vector<std::string> options = option_names(app);
@@ -87,7 +87,8 @@ std::string no_such_option(const CLI::App& app, const std::string& word, const s
              nearest.empty() ? "; run " : " Run ", command, " --help");
 }
 
-// For "train.steps=10" without --set, and "--set train.steps 10"; empty where it is neither.
+// Returns a message for "train.steps=10" without --set, and for "--set train.steps 10"; else an
+// empty text.
 std::string setting_without_option(const CLI::App& app, const std::string& two_before,
                                    const std::string& before, const std::string& word) {
   if (app.get_option_no_throw("--set") == nullptr) return "";

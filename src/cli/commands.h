@@ -1,6 +1,6 @@
-// Each function adds one command with its options to `app`; when that command is chosen on the
-// command line, `action` becomes the function that does it and returns the exit code. `action` must
-// outlive the parsing. Errors are thrown; main turns them into messages and exit codes.
+// Each function adds one command with its options to `app`. If the command line has that command,
+// parsing sets `action` to a function that does it and returns the exit code. `action` must outlive
+// the parsing. It throws errors, which main() turns into messages and exit codes.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -73,7 +73,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// As one word of a POSIX shell.
+// Returns the text as one word of a POSIX shell.
 std::string single_quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
@@ -134,7 +134,8 @@ complete -F _lmtrain lmtrain
 )");
 }
 
-// zsh 5: put it into a folder of $fpath as _lmtrain, or source it after compinit.
+// Returns the script for zsh 5: put it into a folder of $fpath as _lmtrain, or source it after
+// compinit.
 std::string zsh_completion(const CLI::App& app) {
   const std::vector<Command> commands = commands_below(app);
   // In a specification of _arguments and _describe.
@@ -196,7 +197,8 @@ if [ "$funcstack[1]" = _lmtrain ]; then _lmtrain "$@"; else compdef _lmtrain lmt
 )");
 }
 
-// fish 3: put it into share/fish/vendor_completions.d/lmtrain.fish, or source it.
+// Returns the script for fish 3: put it into share/fish/vendor_completions.d/lmtrain.fish, or
+// source it.
 std::string fish_completion(const CLI::App& app) {
   const auto quoted = [](const std::string& text) {
     return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";

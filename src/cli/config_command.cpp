@@ -36,7 +36,7 @@ std::string pager_command() {
   return command == "cat" ? "" : command;
 }
 
-// Whether the text has more lines than the terminal, which it is sent to, shows at once.
+// Returns whether the text has more lines than the terminal shows at once.
 bool is_longer_than_screen(const std::string& text) {
   winsize size{};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
@@ -119,9 +119,9 @@ bool show(const std::string& command, std::string_view text) {
            (WEXITSTATUS(status) == kNotFound || WEXITSTATUS(status) == kNotExecutable));
 }
 
-// Prints `text` on standard output. Where that is a terminal with fewer lines, the text goes
-// through the command in $PAGER, else `less -R`; quitting it early is no error. Without a pager
-// (PAGER is empty or "cat", TERM is dumb, or the command cannot be run) it is printed as it is.
+// Prints `text` on standard output. On a terminal with fewer lines the text goes through the
+// command in $PAGER, else `less -R`; quitting it early is no error. Without a pager (PAGER is empty
+// or "cat", TERM is dumb, or the command cannot be run) prints the text as it is.
 void print_by_pages(const std::string& text) {
   if (::isatty(STDOUT_FILENO) != 0 && is_longer_than_screen(text)) {
     const std::string command = pager_command();

@@ -49,10 +49,10 @@ struct EvalArguments {
 struct Target {
   ModelLocation location;
   LoadedModel model;
-  std::optional<EvalData> held_out;  // of the run; none where documents are given
+  std::optional<EvalData> held_out;  // of the run; nothing if --data gives documents
 };
 
-// How to read --data: as said, else as the run's own text.
+// Returns how to read --data: by the options, else as the run reads its text.
 DataConfig format_of(const EvalArguments& options, const ModelLocation& target) {
   DataConfig format = text_reading_of(target);
   if (!options.format.empty()) format.format = value_named<DataFormat>(options.format).value();
@@ -218,7 +218,7 @@ void print_as_json(const Evaluation& evaluation, const std::string& target,
   print_json(json);
 }
 
-// The figures of all documents in a column, then those of each set in a row.
+// Prints the figures of all documents in a column, then a row with the figures of each set.
 void print_as_text(const Evaluation& evaluation, const std::string& precision) {
   const EvalResult& all = evaluation.all;
   std::cout << "loss           " << all.loss() << "\nperplexity     " << all.perplexity()

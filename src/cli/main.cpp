@@ -33,14 +33,14 @@ int report(ErrorKind kind, const std::string& message) {
   return exit_code(kind);
 }
 
-// Whether standard output is a pipe that nobody reads any more.
+// Returns whether standard output is a pipe that nobody reads any more.
 bool reader_is_gone() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
-// The exit code, once what was printed is out. `head` that has read enough is no error of ours: the
-// command ends as one does that SIGPIPE ends, without a word.
+// Flushes standard output, and returns the exit code. If its reader is gone, such as `head`, the
+// command ends without a message, as if by SIGPIPE.
 int finish_output(int code) {
   std::cout.flush();
   if (std::cout) return code;

@@ -21,8 +21,7 @@
 
 namespace lmtrain {
 
-// Returns a validator that refuses text for which `holds` is false. Its message says to give
-// `what`.
+// Returns a validator that refuses text for which `holds` is false, with a message to give `what`.
 inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::string& text)) {
   return CLI::Validator(
       [what, holds](std::string& text) {
@@ -119,8 +118,6 @@ inline void add_checkpoint_options(CLI::App& command, bool& last, std::optional<
       ->check(integer_from_zero())
       ->excludes(newest);
 }
-
-// Adds the options for the config of a command and for changes to it, and loads that config.
 
 // Adds the argument for the path of the config file, and --set, whose KEY=VALUE go to `overrides`.
 // Both must live until the command line is parsed.

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The run that the path lies in: RUN/config.json, RUN/checkpoints/step_00000100, RUN/trials/seed_5.
+// Returns the run that contains the path: RUN/config.json, RUN/checkpoints/step_00000100,
+// RUN/trials/seed_5.
 std::optional<fs::path> run_around(const fs::path& path) {
   fs::path folder = path;
   for (int levels = 0; levels < 3 && folder.has_relative_path(); ++levels) {

@@ -1,4 +1,4 @@
-// Finds the run that a person names on the command line.
+// Checks the paths that a person types on the command line.
 #pragma once
 
 #include <filesystem>
@@ -9,21 +9,21 @@
 
 namespace lmtrain {
 
-// Returns the run in the folder `typed`, by its absolute path. Throws Error(kUsage) when there is
-// none, with the command that was probably meant: for something inside a run `command` with that
-// run, for a model the one that takes its weights.
+// Returns the run in the folder `typed`, by its absolute path. Throws Error(kUsage) if there is
+// none, with the command that the person probably meant: inside a run, `command` with that run; for
+// a model, the command that takes its weights. Throws the error of require_config_of_run().
 RunFolder run_of_argument(const std::string& typed, const std::string& command);
 
-// Checks the place of a file that a command writes where an option says.
+// Describes a file that a command writes to the path of an option.
 struct OutputKind {
-  std::string_view option;     // after which the path was typed, such as "--to"
+  std::string_view option;     // the option with the path, such as "--to"
   std::string_view what;       // for messages: "report of lmtrain"
-  std::string_view beginning;  // of every such file
-  std::string_view name;       // one for a file in a folder that was typed
+  std::string_view beginning;  // the text with which every such file begins
+  std::string_view name;       // a name to propose, if the path is a folder
 };
 
-// Throws Error(kUsage) unless nothing is at `path` in a folder that is there, or a file that may be
-// replaced: one of this kind, or an empty one.
+// Throws Error(kUsage) unless the folder of `path` exists, and `path` is missing, an empty file, or
+// a file of this kind, which may be replaced.
 void require_place_of(const OutputKind& kind, const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -46,8 +46,8 @@ std::vector<RunFolder> runs_of(const std::vector<std::string>& typed) {
   return runs;
 }
 
-// The parameters of the run's model; none where its config, which may be of another version, does
-// not tell.
+// Returns the number of parameters of the run's model; nothing if this version cannot read its
+// config.
 std::optional<int64_t> parameters_of(const RunFolder& run) {
   try {
     const Config config = load_config(run.config().string(), {}, InitFrom::kSkip);
@@ -60,7 +60,7 @@ std::optional<int64_t> parameters_of(const RunFolder& run) {
 
 int write_report(const ReportArguments& options) {
   const std::vector<RunFolder> folders = runs_of(options.run_dirs);
-  // A page takes the place of an earlier page, and of nothing else.
+  // A page may replace an earlier page, and nothing else.
   require_place_of({"--to", "report of lmtrain", kPageBeginning, "report.html"}, options.to);
   std::vector<RunFiles> files;
   std::vector<fs::path> paths;

@@ -1,6 +1,6 @@
-// Descriptors 0, 1 and 2 are open before anything else is. A daemon, or a shell's `2>&-`, may start
-// the program with one of them closed. A file that is opened gets the lowest free number, so what
-// is printed to descriptor 2 would then be written into a checkpoint.
+// Opens descriptors 0, 1 and 2 before any other. A daemon, or a shell's `2>&-`, may start the
+// program with one of them closed. The next file that is opened would get this number, and text for
+// descriptor 2 would go into a checkpoint.
 //
 // This runs before main() and before the libraries are initialised, as these may open files too.
 #include <fcntl.h>
@@ -15,7 +15,7 @@ void open_standard_files(int /*argc*/, char** /*argv*/, char** /*variables*/) {
     if (::syscall(SYS_fcntl, fd, F_GETFD) >= 0) continue;
     // The numbers below are taken, so `fd` is the one that the next file gets.
     if (::syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR) >= 0) continue;
-    // Where there is no /dev/null, a descriptor that can be neither read nor written.
+    // Without /dev/null it takes a descriptor that can be neither read nor written.
     ::syscall(SYS_openat, AT_FDCWD, "/", O_PATH);
   }
 }

@@ -19,7 +19,7 @@ namespace {
 
 std::atomic<bool> g_exit_is_expected = false;
 
-// Memory may be out, and any lock may be held: a system call and no more.
+// Memory may be out, and any lock may be held, so this makes only a system call.
 void say(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -1,15 +1,15 @@
-// Handles ends of the program that no code of ours chose: an exception that nobody catches, and a
-// library that calls exit(), as libgomp does where a thread is refused. Either would hang or abort;
-// here it becomes a message and an exit code of the contract.
+// Handles two unexpected ends of the program: an exception that nobody catches, and a library that
+// calls exit(), as libgomp does if it cannot start a thread. Instead of a hang or an abort, the
+// program ends with a message and an exit code of ErrorKind.
 //
-// Exceptions that nobody catches are handled from before main() on, exit() between the two calls.
+// Uncaught exceptions are handled from before main() on, exit() only between the two calls.
 #pragma once
 
 namespace lmtrain {
 
-// Makes exit() an error from now on: the program ends as one that is out of memory or threads.
+// From now on exit() is an error: the program ends as if out of memory or threads.
 void report_unexpected_exits();
-// Makes exit() the expected end again; main() calls it before it returns.
+// From now on exit() is the expected end. main() calls it before it returns.
 void expect_exit();
 
 }  // namespace lmtrain

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the path of a file for all to write; empty where the folder refuses.
+// Returns the path of a file that all processes may write; empty if it cannot be made.
 std::string make_file(const fs::path& trial, int count) {
   fs::path folder;
   try {

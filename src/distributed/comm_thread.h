@@ -1,4 +1,5 @@
-// Runs exchanges with other processes in threads of their own, beside the computation.
+// Exchanges data with other processes in background threads, while the caller computes. Only one
+// thread may call an object.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +18,16 @@ class CommThread {
  public:
   // Throws Error(kMemory) when the thread cannot be started.
   CommThread();
-  // Waits at most one second for a function that is running. The function may then outlive this
-  // object, so it must own or share everything that it uses.
+  // Drops the functions that have not begun. Waits at most one second for the running one, which
+  // may outlive this object: so a function must own or share everything that it uses.
   ~CommThread();
   CommThread(const CommThread&) = delete;
   CommThread& operator=(const CommThread&) = delete;
 
-  // Adds work and returns its number: 1, 2, 3, ...
+  // Queues `work` and returns its number: 1, 2, 3, ...
   uint64_t add(std::function<void()> work);
-  // Waits until the work of this number, and all earlier work, is done. When any work fails, the
-  // thread does no more, and wait() rethrows the error.
+  // Waits until the work of this number, and all earlier work, is done; 0 waits for nothing. After
+  // a failure the thread does no more work, and every wait() rethrows the error.
   void wait(uint64_t number);
 
  private:
@@ -41,17 +42,18 @@ class CommThread {
 // order.
 class CommThreads {
  public:
-  // Starts one thread for each of `exchanges`.
+  // Starts one thread for each of `exchanges`, which must outlive the threads. Throws as
+  // CommThread().
   explicit CommThreads(const std::vector<RangeExchange*>& exchanges);
-  // Starts no thread: add() itself exchanges, before it returns.
+  // Starts no thread: add() itself makes the exchange, and throws its error.
   explicit CommThreads(RangeExchange& exchange) : alone_(&exchange) {}
 
-  // Returns whether exchanges go on while the caller computes.
+  // Returns whether exchanges run in threads, while the caller computes.
   bool are_beside() const { return !threads_.empty(); }
-  // Adds the exchange of a chunk. `exchange` must own or share everything that it uses, since it
-  // outlives this object when a connection hangs.
+  // Queues `exchange`, the exchange of the chunk with index `chunk`. It must own or share
+  // everything that it uses, since it outlives this object when a connection hangs.
   void add(size_t chunk, std::function<void(RangeExchange&)> exchange);
-  // Waits for all exchanges that were added. Rethrows the error of one that failed in a thread.
+  // Waits for all exchanges that were queued. Rethrows the error of a thread.
   void wait();
 
  private:

@@ -32,7 +32,7 @@ using std::chrono_literals::operator""s;
 
 // Less than the ten seconds after which the heartbeat ends a process.
 constexpr milliseconds kLastNote = 5s;
-// Without a sign of life for so long, a process will not be connected.
+// A process that gives no sign of life for so long cannot be connected.
 constexpr milliseconds kSignOfLife = 60s;
 
 // c10d and Gloo print to the standard streams while they connect; what goes wrong they throw.
@@ -226,7 +226,7 @@ class GlooProcesses final : public Processes {
     });
   }
 
-  // A loss that wait() finds is known to the heartbeat, which then ends the process.
+  // If wait() finds a loss, the heartbeat knows it too, and ends the process.
   void while_watching(const std::function<void()>& work) override {
     const auto is_done = std::make_shared<std::atomic<bool>>(false);
     std::thread watching = start_thread([this, is_done] {
@@ -286,7 +286,7 @@ class GlooProcesses final : public Processes {
   void give_up(int exit_code, const std::string& cause) noexcept override {
     try {
       heartbeat_->give_up({exit_code, str(name_of(rank_), ": ", cause)});
-    } catch (...) {  // out of memory; the others find out by themselves
+    } catch (...) {  // out of memory; the other processes find out by themselves
     }
   }
 
@@ -298,8 +298,8 @@ class GlooProcesses final : public Processes {
   std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
  private:
-  // Makes the first group. Another thread does so, since Gloo may wait for a process that has ended
-  // since all have met. Throws ProcessLost, Error(kIo), StopRequested, and what c10d throws.
+  // Makes the first group in another thread, since Gloo may wait for a process that has ended after
+  // the rendezvous. Throws ProcessLost, Error(kIo), StopRequested, and the exceptions of c10d.
   c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_first_group() {
     using Group = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
     const milliseconds limit = timeout_;
@@ -349,8 +349,8 @@ class GlooProcesses final : public Processes {
     if (const auto loss = heartbeat_->wait(awaited, done, timeout_)) throw_lost(*loss);
   }
 
-  // Connects the GPUs when the first tensor on one comes. Null: the tensor is in host memory, or
-  // must go through it.
+  // Returns the exchange of GPUs; null if the tensor is in host memory, or must go through it.
+  // Connects the GPUs when the first tensor on a GPU comes.
   DeviceExchange* gpus_of(const at::Tensor& values) {
     if (values.device().type() != library_.device) return nullptr;
     if (!std::exchange(asked_for_gpus_, true))

@@ -11,12 +11,14 @@
 
 namespace lmtrain {
 
-// Returns when all processes of the launch are connected; every one must call it. Throws Error(kIo)
-// that names the ranks which have not come within `timeout`, or says why the address cannot be
-// reached or listened at; StopRequested when a signal comes while it waits for them. `timeout` also
-// bounds every exchange until set_timeout(). The first tensor on a GPU connects the GPUs by
-// `library`; where that cannot be done, tensors go through host memory (connect_devices() of
-// distributed/device_exchange.h).
+// Connects all processes of the launch; every process calls it. `timeout` also limits every
+// exchange, until set_timeout(). The first exchange of a tensor on a GPU connects the GPUs by
+// `library`. If that fails, tensors of GPUs go through host memory (connect_devices() of
+// distributed/device_exchange.h). Throws:
+//   Error(kIo)     ranks have not come within `timeout`, or the address cannot be used; the message
+//                  names the ranks, or says why
+//   ProcessLost    another process ended while the processes connected
+//   StopRequested  a signal came first
 std::unique_ptr<Processes> connect_processes(const Launch& launch,
                                              std::chrono::milliseconds timeout,
                                              const NcclLibrary& library = {});

@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kAbort(2);
 constexpr std::chrono::minutes kConnecting(2);
 constexpr const char* kLate = "NCCL has not finished within ";
 
-// The GPU's current stream, a cudaStream_t. Memory of the host, which stand-ins exchange, has none.
+// Returns the GPU's current stream, a cudaStream_t; null for host memory, which stand-ins exchange.
 void* stream_of(const at::Device& device) {
   if (device.is_cpu()) return nullptr;
   const auto* const interface = c10::impl::getDeviceGuardImpl(device.type());
@@ -41,7 +41,7 @@ std::string bytes_of(const std::string& digits) {
   return bytes;
 }
 
-// One process's part in making a connection.
+// Holds the facts that a process sends to all others before they connect.
 struct Offer {
   std::string gpu = "-", id = "-";  // in hexadecimal digits; the id is rank 0's
   int version = 0;

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// The elements of a piece of a sum on a GPU, where each costs the launch of its exchange.
+// The `piece` of tree_sum() on a GPU, in elements: each piece costs the launch of an exchange.
 constexpr int64_t kDevicePiece = int64_t{1} << 22;
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,

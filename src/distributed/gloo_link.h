@@ -1,7 +1,8 @@
-// A GlooLink is one set of connections between the processes of a run, by c10d's Gloo backend. One
-// thread at a time may exchange over it; a process has one for each of its threads that exchange.
+// A GlooLink is one process group of c10d's Gloo backend, over all processes of a run. One thread
+// at a time may exchange over it, so each thread that exchanges has a GlooLink of its own.
 //
-// An exchange that fails throws ProcessLost, which names the process that is lost (Heartbeat).
+// An exchange that fails throws ProcessLost. Its message names the lost process, which the
+// Heartbeat finds.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,30 +25,31 @@ namespace lmtrain {
 
 class GlooLink final : public RangeExchange {
  public:
-  // Sends `give` to the rank `to` while it receives `take` from the rank `from`. Returns false
-  // where it does not take such tensors.
+  // Does swap() in another way than Gloo, such as NCCL. Returns false, and does nothing, if it
+  // cannot exchange these tensors; Gloo then does.
   using OtherWay = std::function<bool(int to, const at::Tensor& give, int from,
                                       const at::Tensor& take, std::chrono::milliseconds limit)>;
 
-  // `timeout` is the timeout of the run (distributed/processes.h). `other_way`, if given, is asked
-  // first: it exchanges the tensors for which it returns true.
+  // `timeout` is the timeout of the run (distributed/processes.h). swap() calls `other_way` first,
+  // if it is given. `heartbeat` must outlive this object.
   GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
            std::chrono::milliseconds timeout, OtherWay other_way = {});
   ~GlooLink() override;
 
   c10d::ProcessGroupGloo& group() { return *group_; }
   void set_timeout(std::chrono::milliseconds timeout);
-  // Returns the part of the timeout that an exchange may take; the rest is for finding out who is
+  // Returns how long an exchange may take: `timeout` less the time to find out which process is
   // lost.
   static std::chrono::milliseconds limit_of(std::chrono::milliseconds timeout);
   std::chrono::milliseconds limit() const { return limit_of(timeout_); }
 
-  // Does the work of an exchange named `what`, which counts as one (Heartbeat::count_exchange).
+  // Calls `work`, an exchange, and counts it (Heartbeat::count_exchange). Any std::exception of
+  // `work` becomes ProcessLost; `what` names the exchange in its message.
   void exchange(const char* what, const std::function<void()>& work);
-  // Does work that may fail where a process is lost, and is no exchange.
+  // Does the same, but does not count `work` as an exchange.
   void guarded(const char* what, const std::function<void()>& work);
   // Sends `give` to the rank `to` while it receives `take` from the rank `from`; either may be
-  // empty. It is a part of an exchange.
+  // empty. Call it in the `work` of exchange(), which handles its errors.
   void swap(int to, const at::Tensor& give, int from, const at::Tensor& take);
 
   void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
@@ -65,18 +67,18 @@ class GlooLink final : public RangeExchange {
   int rank_, count_;
 };
 
-// Returns the network interface that Gloo's variable GLOO_SOCKET_IFNAME chooses, which goes before
-// the address by which the others reach this process; empty where the variable is not set, and
-// where `address` is a loopback address or not known.
+// Returns the network interface that the variable GLOO_SOCKET_IFNAME names; Gloo then uses it
+// instead of `address`. Returns an empty text if the variable is not set, or if `address` is empty
+// or a loopback address.
 std::string chosen_interface(const std::string& address);
-// Connects the processes that call it with this name. `address` is the one by which the others
-// reach this process; empty: not known. Throws the exceptions of c10d, some multiple of `timeout`
-// after a process has not come.
+// Connects the `count` processes that call it with the same `name`. The other processes reach this
+// one by `address`; empty: not known. If a process does not come, throws an exception of c10d after
+// some multiples of `timeout`.
 c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_gloo(
     const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int count,
     const std::string& address, std::chrono::milliseconds timeout);
 
-// Throws the ProcessLost that a Loss stands for.
+// Throws ProcessLost with the exit code and the cause of `loss`.
 [[noreturn]] void throw_lost(const Loss& loss);
 
 }  // namespace lmtrain

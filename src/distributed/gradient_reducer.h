@@ -36,17 +36,18 @@ class GradientReducer {
 
   // Returns whether elements are summed as soon as they are ready. If not, finish() sums all.
   virtual bool overlaps() const = 0;
-  // Begins a step: no element of its gradient is ready. While has_begun() is false the process may
-  // begin the step again, as after an error.
+  // Begins a step: no element of its gradient is ready. While has_begun() is false, as after an
+  // early error, the process may begin the step again.
   virtual void begin_step() = 0;
-  // Marks elements as ready: nobody writes them before finish() returns. An element of a tensor is
-  // ready once a step; the gaps between tensors need not be.
+  // Marks elements of the gradient as ready: they are final, and nobody writes them before finish()
+  // returns. Call it once a step for each element of a tensor. Gaps may be left out.
   virtual void gradient_ready(const ElementRange& elements) = 0;
   // Returns whether the other processes rely on this step's gradient. A process that fails then
   // must call finish() as the others do, and all discard the sum.
   virtual bool has_begun() const = 0;
-  // Marks all other elements as ready, whatever their values, and waits for the sum. Every process
-  // then has the sums of its elements, with the same bits. Rethrows the error of an exchange.
+  // Waits for the sum. First marks all other elements as ready, whatever their values; with divided
+  // weights all must be ready already. All processes that get an element's sum get the same bits.
+  // Rethrows the error of an exchange.
   virtual void finish() = 0;
 
  protected:
@@ -59,8 +60,8 @@ class GradientReducer {
 // other which chunk comes next.
 class ChunkReducer final : public GradientReducer {
  public:
-  // `chunks` cover the layout. After the sum of a chunk each process has the sums of its own range
-  // of the chunk; with `gathers`, of the whole chunk. `threads` must live as long as this object.
+  // `chunks` cover the layout. Each process gets the sum of its own range of a chunk; if `gathers`,
+  // of the whole chunk. `threads` must outlive this object.
   ChunkReducer(CommThreads& threads, const ParameterLayout& layout, at::Tensor gradient,
                std::vector<DividedRange> chunks, bool gathers);
 
@@ -84,10 +85,10 @@ class ChunkReducer final : public GradientReducer {
   bool has_begun_ = false;
 };
 
-// Returns the reducer of a run, for a model and its flat gradient. With divided weights it also
-// makes the model read its weights from their owners. require_preflight() (training/preflight.h)
-// must allow `processes`. All references but `config` must outlive the reducer. Every process makes
-// the call at the same point.
+// Returns the reducer of a run for the flat fp32 `gradient` of `model`. With divided weights it
+// also makes the model read its weights from their owners. All references but `config` must outlive
+// the reducer. Every process makes the call at the same point, after require_preflight()
+// (training/preflight.h) of kDevice.
 std::unique_ptr<GradientReducer> make_gradient_reducer(Processes& processes,
                                                        const ParallelConfig& config,
                                                        OptimizerShards& shards, Llama& model,

@@ -26,7 +26,7 @@ constexpr auto kAnswer = 2s;        // of a store that is well
 constexpr auto kAnswerToOne = 5ms;  // more for each process that all ask about
 constexpr auto kSilence = 2500ms;   // without a beat: that process does not run
 constexpr std::chrono::milliseconds kSilenceAfterSignal = 5s;
-constexpr auto kStay = 3s;            // for the others to read what the store's server has put down
+constexpr auto kStay = 3s;            // the store's server waits so long for others to read a loss
 constexpr auto kLongestSave = 10min;  // after the end of another process
 constexpr const char* kGivenUp = "given_up";
 
@@ -57,7 +57,7 @@ struct Heartbeat::State {
   Clock::duration forced_end;
   std::atomic<int64_t> exchanges = 0;
   std::atomic<bool> is_saving = false;
-  // This process has counted itself among those that have read the loss, or puts down its own end.
+  // This process has counted itself as a reader of the loss, or writes the loss itself.
   std::atomic<bool> has_read = false;
 
   std::mutex mutex;  // guards what follows
@@ -86,12 +86,12 @@ struct Heartbeat::State {
 
   void run();
   void beat(int64_t number);
-  // The last sign of life of these processes, empty where one has given none; nothing where the
-  // store does not answer.
+  // Returns the last sign of life of each of `ranks`, an empty text if a rank has given none;
+  // nothing if the store does not answer.
   static std::optional<std::vector<std::string>> beats(const std::shared_ptr<State>& self,
                                                        const std::vector<int>& ranks);
-  // Puts a loss down, unless another is there. Returns the one that counts; nothing where the store
-  // is silent.
+  // Writes a loss to the store, unless one is there. Returns the loss in the store; nothing if the
+  // store is silent.
   static std::optional<Loss> put_down(const std::shared_ptr<State>& self, const Loss& loss);
   Loss server_is_lost(const std::string& seen) const {
     return {.cause =
@@ -277,7 +277,7 @@ std::optional<Loss> Heartbeat::wait(const std::vector<int>& awaited,
         last[i] = (*beats)[i];
         changed[i] = Clock::now();
       }
-      // A process that was told to stop does not wait long for one that is gone.
+      // After a signal this process does not wait long for a silent one.
       const auto limit = stop_signal() == 0 ? patience : std::min(patience, kSilenceAfterSignal);
       if (Clock::now() - changed[i] > limit) {
         const Loss silent{.cause = str(state->group.names[static_cast<size_t>(awaited[i])],

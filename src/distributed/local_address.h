@@ -1,16 +1,15 @@
-// The address of this machine on the network that leads to another one.
+// Finds the address by which another machine reaches this one.
 #pragma once
 
 #include <string>
 
 namespace lmtrain {
 
-// Returns the address in digits; empty where `host`, a name or an address, is not known or no route
-// leads to it. A name is looked up, and the system says the route; nothing is sent to `host`.
+// Returns, in digits, this machine's address on the route to `host`, a name or an address. Empty if
+// `host` is not known or no route leads to it. May ask a name server; sends nothing to `host`.
 std::string local_address_towards(const std::string& host);
 
-// Returns whether an address in digits cannot be reached from another machine; true for an empty
-// one.
+// Returns whether `address`, in digits, is a loopback address or empty.
 bool is_loopback(const std::string& address);
 
 }  // namespace lmtrain

@@ -16,7 +16,7 @@ struct Communicator {
   cudaEvent_t event = nullptr;
   cudaStream_t stream = nullptr;
   int device = 0;
-  bool has_exchange = false;  // queued, and not yet found done
+  bool has_exchange = false;  // queued, and poll() has not returned kDone yet
   bool is_recorded = false;   // `event` follows the exchange on the stream
 };
 

@@ -2,11 +2,11 @@
 // them: it is linked with NCCL and loaded at run time, so that the program itself needs neither
 // NCCL nor a GPU to start. No libtorch here: pointers, sizes and a stream.
 //
-// The functions throw nothing. connect() and the exchanges (sum, broadcast, swap), which are queued
-// on a stream (a cudaStream_t), do not wait. Unless they return kFailed, poll() says when the work
-// is done; until then no other function but abort() may be called on the communicator. The pointers
-// of the exchanges are to memory of the communicator's GPU, which must be the current device of the
-// calling thread. A communicator is used by one thread at a time.
+// The functions throw nothing. connect() and the exchanges (sum, broadcast, swap) do not wait; the
+// exchanges are queued on `stream`, a cudaStream_t. Unless they return kFailed, poll() tells when
+// the work is done; until then only poll() and abort() may be called. The exchanges take memory of
+// the communicator's GPU, which must be the calling thread's current device. One thread at a time
+// may use a communicator.
 #pragma once
 
 #include <cstddef>
@@ -26,30 +26,30 @@ inline constexpr size_t kIdBytes = 128;  // NCCL_UNIQUE_ID_BYTES
 inline constexpr size_t kGpuBytes = 16;
 
 struct Calls {
-  // kRevision of the header that the library was compiled with, or it cannot be used.
+  // The kRevision with which the library was compiled. It must equal kRevision here.
   int revision;
-  // NCCL's own version, such as 22809 for 2.28.9; 0 where it does not say.
+  // Returns NCCL's own version, such as 22809 for 2.28.9; 0 if NCCL does not say.
   int (*version)();
-  // Writes the UUID of a GPU of this machine, kGpuBytes, which no other GPU has.
+  // Writes the UUID of a GPU of this machine, kGpuBytes bytes.
   Status (*gpu)(int device, unsigned char* uuid);
-  // Writes kIdBytes that the processes of one connection must share; one process makes them.
+  // Writes kIdBytes bytes, the id of a new connection. One process calls it and passes the id on.
   Status (*make_id)(char* id);
   // Begins to connect this process with `count` - 1 others, which call it with the same id. Writes
-  // the communicator, also where it fails, except for want of memory; abort() frees it.
+  // the communicator, also after a failure; null if memory ran out. abort() frees it.
   Status (*connect)(const char* id, int rank, int count, int device, Communicator** communicator);
   // Replaces `count` fp32 numbers by their sum over all processes: the same bits in each.
   Status (*sum)(Communicator* communicator, float* data, size_t count, void* stream);
   // Overwrites `bytes` bytes at `data` in every process by the bytes of rank 0.
   Status (*broadcast)(Communicator* communicator, void* data, size_t bytes, void* stream);
-  // Sends bytes to the rank `to` while it receives others from the rank `from`. Either size may be
-  // 0; what one rank gives, the other must take.
+  // Sends bytes to the rank `to` while it receives bytes from the rank `from`. Either size may be
+  // 0. The receiver must take as many bytes as the sender gives.
   Status (*swap)(Communicator* communicator, int to, const void* give, size_t give_bytes, int from,
                  void* take, size_t take_bytes, void* stream);
-  // Returns whether connecting, or the last exchange, is done. Does not wait. Needs no current
-  // device, and may make the communicator's GPU the current one.
+  // Returns whether connecting, or the last exchange, is done, and does not wait. Any device may be
+  // current; the communicator's GPU may be so afterwards.
   Status (*poll)(Communicator* communicator);
-  // Ends what is under way, without the other processes, and frees the communicator, perhaps only
-  // after it has returned. May wait for the GPU. Needs no current device.
+  // Ends the work under way, without the other processes, and frees the communicator, perhaps only
+  // later. May wait for the GPU. Any device may be current.
   void (*abort)(Communicator* communicator);
 };
 

@@ -9,15 +9,15 @@
 
 namespace lmtrain {
 
-// Which library is loaded, and for which tensors. Tests give a stand-in.
+// Says which library is loaded, and which tensors it exchanges. Tests load a stand-in.
 struct NcclLibrary {
   std::string file = "liblmtrain_nccl.so";  // a path, or a name that is found beside the program
-  at::DeviceType device = at::kCUDA;
-  bool is_wanted = true;  // parallel.nccl
+  at::DeviceType device = at::kCUDA;        // the tensors on such devices
+  bool is_wanted = true;                    // parallel.nccl
 };
 
-// Returns the functions of the library, or null and in `problem` why they cannot be had. A file is
-// loaded once; it is never unloaded.
+// Loads the library once, for good, and returns its functions. If that fails, returns null and
+// writes the reason into `problem`.
 const nccl::Calls* load_nccl(const std::string& file, std::string& problem);
 
 }  // namespace lmtrain

@@ -1,13 +1,13 @@
 // Divides the optimizer over the processes of a run (`parallel.shard` "optimizer"; ZeRO stage 1,
-// Rajbhandari et al. 2020, 1910.02054). A process owns whole tensors, some in every chunk of the
-// flat layout (distributed/ownership.h). It updates only these, and keeps optimizer state for only
-// these. The update needs the gradient of its tensors; afterwards the working weights are gathered.
+// Rajbhandari et al. 2020, 1910.02054). Each process owns whole tensors, some in every chunk of the
+// flat layout (distributed/ownership.h). It updates only its own tensors, and keeps only their
+// optimizer state. After an update all processes gather the working weights.
 //
 // With `parallel.shard` "parameters" each process also keeps only the weights and the gradient of
 // its own tensors (distributed/sharded_weights.h). All processes keep the norms.
 //
 // With "none", and with one process, nothing is divided: each process updates all tensors. Every
-// process must make the same calls in the same order.
+// process must make the same calls in the same order. They throw the errors of Processes.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ namespace lmtrain {
 
 class OptimizerShards {
  public:
-  // `config` is resolved. Weights are gathered by comm_threads(), or by these threads.
+  // `config` is resolved. `threads` gather the weights; by default comm_threads() makes them.
   OptimizerShards(Processes& processes, const Config& config);
   OptimizerShards(Processes& processes, const Config& config, CommThreads threads);
 
@@ -40,21 +40,21 @@ class OptimizerShards {
   const std::vector<DividedRange>& chunks() const { return chunks_; }
   // Returns the threads of this process that exchange gradients and weights with the others.
   CommThreads& threads() { return threads_; }
-  // Returns a range of elements, divided at the same elements as its chunk. Throws Error(kInternal)
-  // when the range does not lie in one chunk.
+  // Returns `elements`, divided where its chunk is divided. Throws Error(kInternal) unless
+  // `elements` lie in one chunk.
   DividedRange divided(const ElementRange& elements) const;
   // Returns the elements of the norms, which every process keeps.
   ElementRange norms() const;
-  // Returns the gradient elements that this process owns; nothing when weights are not divided.
+  // Returns the elements of the gradient that this process keeps; nothing if it keeps all.
   std::optional<std::vector<ElementRange>> held_gradient() const;
   // Returns a filter for the tensors that this process updates. It may outlive this object.
   ParameterFilter owned() const;
 
-  // Returns the L2 norm of the whole gradient, the same in every process. Each process reads only
-  // the blocks of its own tensors in `grad`. On CPUs the bits equal lmtrain::gradient_norm().
+  // Returns the L2 norm of the whole gradient, the same in every process. Reads only this process's
+  // own tensors in `grad`, which is flat fp32. On CPUs the bits equal lmtrain::gradient_norm().
   double gradient_norm(const at::Tensor& grad) const;
-  // Each process gives the name of a tensor, or an empty text. Every process gets the name that
-  // comes first in the layout, or an empty text. If nothing is divided, returns `name`.
+  // Returns, in every process, the first in the layout of the tensors that the processes name;
+  // empty if none names a tensor. If nothing is divided, returns `name`.
   std::string first_of_all(const std::string& name) const;
   // Returns rank 0's `text` in every process. If nothing is divided, returns `text` itself.
   std::string as_the_first_says(const std::string& text) const;
@@ -67,35 +67,35 @@ class OptimizerShards {
   // since the last call. In fp32 masters and working weights are the same tensor, so it does
   // nothing.
   void gather_masters(Parameters& parameters);
-  // Says that all processes have the same masters, so gather_masters() has nothing to copy.
+  // Call it after all processes were given the same masters: gather_masters() then copies nothing.
   void note_masters_alike() { masters_are_stale_ = false; }
-  // Call it after the masters were set, only with divided weights. Rounds the masters of this
+  // Call it only with divided weights, after the masters were set. Rounds the masters of this
   // process's tensors into its working weights, and copies the norms to all processes.
   void spread_masters(Parameters& parameters);
   // Call it only with divided weights. Rank 0 passes each process the masters of its tensors, and
   // then releases the memory of other processes' masters and working weights.
   void hand_out_masters(Parameters& parameters) const;
   // Returns the masters that this process writes into a checkpoint, in host memory and in the order
-  // of the layout. A process that writes returns the masters of its own tensors. Rank 0 also
-  // returns the masters of the ranks that do not write.
+  // of the layout: a writer's own tensors and, in rank 0, also the tensors of the ranks that do not
+  // write. If nothing is divided, rank 0 returns all.
   //
-  // With checkpoint.async the tensors are copies. Otherwise collect_masters() and collect() may
-  // return the run's own CPU tensors. Nothing may then change these before CheckpointSaver has
-  // written them, which it does before save() returns.
+  // With checkpoint.async, collect_masters() and collect() return copies. Otherwise they may return
+  // the run's own CPU tensors, which must not change until CheckpointSaver::save() has written
+  // them.
   std::vector<MasterRange> collect_masters(const Parameters& parameters,
                                            const CheckpointWriters& writers);
 
-  // Sets the optimizer's buffers in each process. Only rank 0 calls read(buffer): once for each
-  // buffer of an optimizer that updates all tensors, in this optimizer's order. read() uses name
-  // and shape of `buffer` and returns the values, fp32 in host memory.
+  // Sets the optimizer's buffers in each process to stored values. Rank 0 alone calls read(buffer),
+  // once for each buffer of all_buffers(), in that order. read() finds the values by the name and
+  // shape of `buffer`, and returns them as fp32 in host memory.
   void restore(const Optimizer& optimizer,
                const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
-  // Returns the buffers that this process writes into a checkpoint, in host memory. Their order is
-  // the order in an optimizer that updates all tensors.
+  // Returns the buffers that this process writes into a checkpoint, in host memory, in the order of
+  // all_buffers().
   std::vector<OptimizerBuffer> collect(const Optimizer& optimizer,
                                        const CheckpointWriters& writers);
   // Returns the buffers of an optimizer that updates all tensors, on the device "meta": names and
-  // shapes without values. Empty when nothing is divided.
+  // shapes without values. Empty if nothing is divided: the optimizer's own buffers are all then.
   const std::vector<OptimizerBuffer>& all_buffers() const { return all_buffers_; }
 
  private:

@@ -1,6 +1,5 @@
-// Sends the orders of rank 0 to the other processes of a run, one after another, as JSON. An order
-// is to prepare data, to join a run, to make an attempt (a trial of random restart, or the run
-// itself), or to end.
+// Rank 0 sends orders to the other processes of a run, one after another, as JSON: prepare data,
+// join a run, make an attempt (a trial of random restart, or the run itself), or end.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ namespace lmtrain {
 struct PrepareOrder {
   Config config;
 };
-// Tells to join the run with this config, which rank 0 has resolved. All processes use the same
-// number of threads. The device of a process follows from its local rank.
+// Tells to join the run with this config, which rank 0 has resolved. A process on GPUs takes the
+// GPU of its own local rank instead of rank 0's.
 struct RunOrder {
   Config config;
 };
@@ -38,7 +37,8 @@ using Order = std::variant<PrepareOrder, RunOrder, AttemptOrder, EndOrder>;
 
 // Sends an order from rank 0 to all other processes. Does nothing with one process.
 void broadcast_order(Processes& processes, const Order& order);
-// Waits for the next order and returns it; only ranks after 0 call it. Throws ProcessLost.
+// Waits for the next order and returns it. Only ranks after 0 call it. Throws the errors of
+// Processes::receive_order().
 Order receive_order(Processes& processes);
 
 }  // namespace lmtrain

@@ -10,8 +10,8 @@
 namespace lmtrain {
 namespace {
 
-// An element-wise rule moves some 28 bytes for each element, in the time of as many multiplications
-// and additions of a matrix product.
+// An element-wise rule moves some 28 bytes for each element. In that time a matrix product makes
+// about so many multiplications and additions.
 constexpr double kElement = 300;
 
 // The multiplications of the matrix products of one update.
@@ -42,12 +42,13 @@ double cost_of(const OptimizerConfig& optimizer, const ParameterSpec& spec) {
   return kElement * static_cast<double>(spec.numel()) + products_of(optimizer, spec);
 }
 
-// The part of its share that each owner still lacks, in costs of tensors.
+// Holds the cost of the tensors that each owner still lacks of an equal share.
 class Shares {
  public:
   Shares(double total, int count) : lacking_(static_cast<size_t>(count), total / count) {}
 
-  // Divides neighbouring tensors of these costs, and returns how many each owner takes.
+  // Divides neighbouring tensors of these costs, the more to an owner the more it lacks. Returns
+  // how many tensors each owner takes.
   std::vector<size_t> divide(const std::vector<double>& costs) {
     std::vector<double> weights;
     for (const double lacking : lacking_) weights.push_back(std::max(lacking, 0.0));
@@ -92,6 +93,7 @@ std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
         tensors[i].push_back(&spec);
     }
   }
+  // Chunks of few tensors are divided first, so that the other chunks can even out the shares.
   std::vector<size_t> order(chunks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

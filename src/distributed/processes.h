@@ -4,10 +4,9 @@
 // Every process must make the same calls in the same order, except broadcast_order(),
 // receive_order(), give_up(), mark_saving() and the calls about notes. One thread of a process
 // makes all calls, except mark_saving(), the calls about notes, and the exchanges of
-// extra_groups(). A call returns when this process has its result. It throws ProcessLost when
-// another process has ended, hangs, or cannot be reached: after the timeout at the latest, except
-// in receive_order(), barrier(name) and take_note(). The message names the lost process and the
-// cause.
+// extra_groups(). A call returns when this process has its result. It throws ProcessLost if another
+// process has ended, hangs, or cannot be reached: within the timeout, except in receive_order(),
+// barrier(stage) and take_note(). The message names the lost process and the cause.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,23 +22,23 @@
 
 namespace lmtrain {
 
-// The two halves of a sum over all processes. Every process must make the same calls in the same
-// order.
+// A RangeExchange makes the two halves of a sum over all processes. Every process must make the
+// same calls in the same order, from one thread at a time.
 class RangeExchange {
  public:
   RangeExchange(const RangeExchange&) = delete;
   RangeExchange& operator=(const RangeExchange&) = delete;
   virtual ~RangeExchange() = default;
 
-  // Makes the elements of `flat`, a tensor as for Processes::all_reduce(), in this process's range
-  // their sum over all processes; all others are without meaning afterwards. `ranges` holds the
-  // range of each rank, in the order of distributed/ranges.h, the same in each process. They may
-  // overlap, and need not cover `flat`. A power of two of processes adds in a fixed order: the
-  // ranks are the leaves of a binary tree, so neighbours are added first. Other numbers add in a
+  // Replaces this process's range of `flat` by its sum over all processes; other elements have no
+  // meaning afterwards. `flat` is as in Processes::all_reduce(). `ranges[rank]` is the range of
+  // each rank, in the order of distributed/ranges.h, the same in each process. Ranges may overlap,
+  // and need not cover `flat`. If the number of processes is a power of two, the order of the
+  // additions is fixed: a binary tree over the ranks, neighbours first. Otherwise they add in a
   // ring.
   virtual void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
-  // Copies the range of each process to all others. The ranges are as above and do not overlap;
-  // `flat` may have any dtype.
+  // Copies each process's range of `flat` to all other processes. `ranges` are as above and do not
+  // overlap; `flat` may have any dtype.
   virtual void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
 
  protected:
@@ -52,83 +51,82 @@ class Processes : public RangeExchange {
   int count() const { return count_; }
   bool is_first() const { return rank_ == 0; }
   bool is_only() const { return count_ == 1; }
-  // The rank and the number of processes on this machine.
+  // The rank of this process on its machine, and the number of processes of the run there.
   int local_rank() const { return local_rank_; }
   int local_count() const { return local_count_; }
   // Returns whether this process prepares data for its machine: rank 0 and each process of local
   // rank 0 do. The other processes find the data in the cache.
   bool prepares() const { return is_first() || local_rank_ == 0; }
-  // The number of processes of this machine, this one included, that may run on exactly the same
-  // processors as this one.
+  // Returns how many processes of the run, this one included, may use exactly its processors.
   int processor_sharers() const { return processor_sharers_; }
 
-  // Replaces `flat`, one-dimensional contiguous fp32 of the same size in each process, by its sum
-  // over all processes: the same bits in each. The order of the additions is the fastest one.
+  // Replaces `flat` by its sum over all processes: the same bits in each, added in the fastest
+  // order. `flat` is one-dimensional, contiguous, fp32, and of the same size in each process.
   virtual void all_reduce(const at::Tensor& flat) = 0;
-  // Returns `count` independent exchanges, one for each thread. Each has connections of its own,
-  // and exchanges tensors in host memory. They live as long as this object; a later call returns
-  // the same ones, and more if it asks for more. The call connects the processes: all must make it
-  // together, with the same `count`.
+  // Returns `count` independent process groups, one for each thread, with connections of their own.
+  // They exchange tensors in host memory, and live as long as this object. A later call returns the
+  // same groups first. The call connects the processes: all must make it together, with the same
+  // `count`.
   virtual std::vector<RangeExchange*> extra_groups(int count) = 0;
-  // Copies `values` of the process `from` into `values` of the process `to`. Both have the same
-  // size and dtype, on any device. The other processes call it too and may pass an undefined
-  // tensor. Nothing is copied where `from` and `to` are the same.
+  // Copies `values` of the rank `from` into `values` of the rank `to`. Both have the same shape and
+  // dtype, on any device. The other processes call it too, and may pass an undefined tensor. Copies
+  // nothing if `from` equals `to`.
   virtual void send_recv(const at::Tensor& values, int from, int to) = 0;
-  // Overwrites `values` in every process by `values` of rank 0. They must be contiguous, and of the
-  // same size and dtype everywhere; any dtype will do.
+  // Overwrites `values` in every process by `values` of rank 0. They must be contiguous, and have
+  // the same size and dtype everywhere; any dtype will do.
   virtual void broadcast(const at::Tensor& values) = 0;
-  // Returns the bytes of rank 0; the others may pass any.
+  // Returns the `bytes` that rank 0 passes.
   virtual std::string broadcast(const std::string& bytes) = 0;
   // Returns the values of all ranks, in the order of ranks. All processes must pass the same number
   // of values.
   virtual std::vector<double> all_gather_values(const std::vector<double>& values) = 0;
   // Returns the text of each rank, by rank. The lengths may differ.
   virtual std::vector<std::string> all_gather_texts(const std::string& text) = 0;
+  // Returns when all processes have called it.
   virtual void barrier() = 0;
 
-  // receive_order() and barrier(name) may wait for hours, while another process prepares data. They
-  // have no time limit as long as the processes that they wait for give signs of life: they throw
-  // ProcessLost when one is silent for longer than the timeout. A signal to stop does not end the
-  // wait; from then on five seconds of silence are too long.
+  // receive_order() and barrier(stage) may wait for hours, while another process prepares data.
+  // They throw ProcessLost only if an awaited process ends, or is silent for longer than the
+  // timeout. A signal to stop does not end the wait; from then on the limit is five seconds of
+  // silence.
   //
-  // Rank 0 alone calls broadcast_order(), and does not wait; every other process calls
-  // receive_order() once for each message and gets the messages in order. With one process alone
+  // Rank 0 alone calls broadcast_order(), which does not wait. Every other process calls
+  // receive_order() once for each message, and gets the messages in order. With one process
   // broadcast_order() does nothing, and receive_order() throws Error(kInternal).
   virtual void broadcast_order(const std::string& message) = 0;
   virtual std::string receive_order() = 0;
-  // Returns when all processes have called it with this name. A name may be used once in a run.
+  // Returns when all processes have called it with this name. Use each name once in a run.
   virtual void barrier(const std::string& stage) = 0;
-  // Does work that may take hours and makes no exchange, such as the preparation of data. Another
-  // thread looks after the other processes meanwhile. Where one of them has ended, or is silent for
-  // longer than the timeout, that thread ends this process ten seconds later: with the cause as its
-  // last message, and the exit code of ProcessLost. Throws the exceptions of the work.
+  // Calls `work`, which may take hours and makes no exchange, such as the preparation of data. If
+  // another process meanwhile ends, or is silent for longer than the timeout, this process is ended
+  // ten seconds later: with the cause as its last message, and the exit code of ProcessLost. Throws
+  // the exceptions of `work`.
   virtual void while_watching(const std::function<void()>& work) { work(); }
 
-  // Notes are texts from one process to another that need no exchange: any thread may leave and
-  // take them, whatever the processes do meanwhile. A name may be used once in a run.
+  // Notes are texts from one process to another. They need no exchange: any thread may leave and
+  // take them at any time. Use each name once in a run.
   //
-  // Leaves a note for whoever takes it, and does not wait.
+  // Leaves a note under this name, and does not wait.
   virtual void leave_note(const std::string& name, const std::string& text) = 0;
-  // Waits for the note of this name, which the process `from` leaves, and takes it away. It waits
-  // like receive_order(), but for a silent process no longer than `patience` or the timeout; where
-  // some process has ended, `from` still has five seconds to leave it. With one process alone it
-  // throws Error(kInternal).
+  // Waits for the note that the rank `from` leaves under this name, removes it, and returns its
+  // text. Waits like receive_order(), but bears silence only for `patience`, if that is shorter
+  // than the timeout. After a process has ended, `from` has five more seconds to leave the note.
+  // With one process it throws Error(kInternal).
   virtual std::string take_note(const std::string& name, int from,
                                 std::chrono::milliseconds patience) = 0;
 
-  // Says that this process begins, or has ended, the writing of a checkpoint. When another process
-  // has ended, this one must end within ten seconds, but while it writes within ten minutes. Any
-  // thread may call it.
+  // Call it with true before this process writes a checkpoint, and with false after. If another
+  // process ends, this one must end within ten seconds, or within ten minutes while it writes.
   virtual void mark_saving(bool /*is_saving*/) {}
 
-  // Sets how long an exchange from now on may take.
+  // Sets the timeout: how long an exchange from now on may take, and a process may be silent.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
-  // Says, before the first tensor on a GPU is exchanged, whether GPUs exchange by NCCL.
+  // Sets whether GPUs exchange by NCCL. Call it before the first exchange of a tensor on a GPU.
   virtual void use_nccl(bool /*is_wanted*/) {}
-  // Tells the others that this process ends, why, and with which exit code; when another process
+  // Tells the other processes that this one ends, why, and with which exit code. If another process
   // has ended before, its cause stays. Returns within seconds.
   virtual void give_up(int exit_code, const std::string& cause) noexcept = 0;
-  // Every process calls this when the run went well. It waits for the others; no exchange may
+  // Every process calls this at the end of a run that went well. Waits for all; no exchange may
   // follow.
   virtual void leave() = 0;
   // Returns a name for messages: "rank 2 (node7, process 4242)".

@@ -8,7 +8,8 @@
 namespace lmtrain {
 namespace {
 
-// The position of a rank's range: its bits reversed, where the ranks are a power of two.
+// Returns the position of a rank's range: the bits of the rank reversed, for a power of two of
+// ranks.
 size_t position_of(size_t rank, size_t count) {
   if (!std::has_single_bit(count)) return rank;
   size_t position = 0;

@@ -1,8 +1,8 @@
-// Ranges of a flat tensor's elements, one for each rank.
+// Divides the elements of a flat tensor into ranges, one for each rank.
 //
-// Recursive halving keeps, round by round, the elements of the ranks that agree in the lowest bits.
-// These elements must be neighbours, so the ranges of a power of two of ranks lie in the order of
-// the ranks' reversed bits: ranks 0, 2, 1, 3 where there are four.
+// Recursive halving (distributed/tree_sum.h) needs neighbouring ranges for ranks with equal lowest
+// bits. So, for a power of two of ranks, the ranges lie in the order of the ranks' reversed bits:
+// for four ranks 0, 2, 1, 3. Other numbers of ranks have theirs in the order of ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,26 +22,26 @@ struct ElementRange {
   at::Tensor of(const at::Tensor& flat) const;
 };
 
-// Returns the elements that two ranges have in common; where there are none, an empty range that
-// lies in the second or at an end of it.
+// Returns the elements that are in both ranges; if there are none, an empty range whose `first` is
+// in `b` or at an end of `b`.
 ElementRange common(const ElementRange& a, const ElementRange& b);
 
-// Returns the range of each rank, by rank. `cuts` ascend: the ranges lie between neighbours of
-// them, so there is one rank fewer than cuts. Ranges may be empty.
+// Returns the range of each rank, indexed by rank. Each lies between two neighbouring `cuts`, which
+// ascend; n + 1 cuts make n ranges. Equal cuts make an empty range.
 std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts);
 
-// Returns `count` ranges that cover `size` elements and differ by one element at most, by rank.
+// Returns `count` ranges, indexed by rank, that cover `size` elements. Sizes differ by one at most.
 std::vector<ElementRange> even_ranges(int64_t size, int count);
 
-// A range of a flat tensor that the ranks share.
+// Holds a range of a flat tensor, and how it is divided among the ranks.
 struct DividedRange {
   ElementRange elements;
-  std::vector<ElementRange> ranges;  // by rank, as ranges_of_ranks() returns them: its part
+  std::vector<ElementRange> ranges;  // of each rank, as from ranges_of_ranks()
 };
 
-// Returns the range from the first cut to the last, divided at the cuts.
+// Returns the range from the first cut to the last, divided as ranges_of_ranks() says.
 DividedRange divided_at(const std::vector<int64_t>& cuts);
-// Returns a range that is divided into `count` parts that differ by one element at most.
+// Returns `elements`, divided into `count` ranges whose sizes differ by one at most.
 DividedRange evenly_divided(const ElementRange& elements, int count);
 
 }  // namespace lmtrain

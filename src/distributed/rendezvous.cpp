@@ -39,9 +39,9 @@ std::string list_key(const std::string& session) { return str(session, "/list");
 
 struct Gathered {
   std::string session;
-  std::vector<std::string> members;  // by rank, as each has put it down; none: not all have come
-  std::vector<std::string> missing;
-  bool have_begun = false;  // without this process
+  std::vector<std::string> members;  // by rank, as member_to_text(); empty: not all have come
+  std::vector<std::string> missing;  // the ranks that have not come
+  bool have_begun = false;           // the others have begun without this process
 };
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -58,7 +58,7 @@ std::vector<std::string> missing_in(c10d::Store& store, const std::string& sessi
   return missing;
 }
 
-// What rank 0 does.
+// Makes the part of rank 0 in the rendezvous.
 Gathered open_session(c10d::Store& store, int count, const std::string& self,
                       Clock::time_point deadline) {
   Gathered all;
@@ -80,7 +80,7 @@ Gathered open_session(c10d::Store& store, int count, const std::string& self,
   return all;
 }
 
-// What the others do.
+// Makes the part of a rank after 0.
 Gathered enter_session(c10d::Store& store, int rank, int count, const std::string& self,
                        Clock::time_point deadline) {
   Gathered all;

@@ -62,7 +62,7 @@ void ShardedWeights::gradient_ready(const ElementRange& elements) {
   const DividedRange& ready = found == pieces_.end() ? norms_ : *found;
   if (!(ready.elements == elements))
     throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are no piece"));
-  if (summed_ > 0) thread_.wait(summed_);  // so that one piece waits for its sum, and no more
+  if (summed_ > 0) thread_.wait(summed_);  // at most one piece waits for its sum
   // The work owns the tensors that it uses, since it outlives this object when an exchange hangs.
   summed_ = thread_.add([&exchange = exchange_, gradient = gradient_, ready,
                          rank = static_cast<size_t>(processes_.rank())] {

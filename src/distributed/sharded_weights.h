@@ -1,12 +1,12 @@
 // Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
 // Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of the norms and of
-// the ranges that it owns (OptimizerShards::chunks). A piece of weights (model/weight_pieces.h) is
-// gathered from its owners before its use and released after it. Its gradient, once ready, is
-// summed into each owner's range and released elsewhere. One thread exchanges while the next piece
-// is computed, over its own connections (Processes::extra_groups).
+// the ranges that it owns (OptimizerShards::chunks). Before the model uses a piece of weights
+// (model/weight_pieces.h), the processes gather it; after the use they release it. They sum a ready
+// gradient into its owners' ranges, and release the rest. A thread makes these exchanges while the
+// model computes, over its own connections (Processes::extra_groups).
 //
 // Flat buffers have the size of all weights, so offsets and views are the same as without sharding.
-// Only the weights that are there take memory (device/releasable_memory.h).
+// Released elements take no memory (device/releasable_memory.h). Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +26,7 @@ namespace lmtrain {
 
 class ShardedWeights final : public WeightPieces, public GradientReducer {
  public:
-  // `weights` and `gradient` are flat and releasable. Without a gradient to sum, `gradient` is
+  // `weights` and `gradient` are flat and releasable; for evaluations alone `gradient` is
   // undefined. Every process constructs this object at the same point.
   ShardedWeights(Processes& processes, const OptimizerShards& shards, const ParameterLayout& layout,
                  at::Tensor weights, at::Tensor gradient);
@@ -35,8 +35,9 @@ class ShardedWeights final : public WeightPieces, public GradientReducer {
   void await() override;
   void release(size_t piece) override;
 
-  // The other processes wait for this one's weights and gradients in every step. So a step that has
-  // begun hands over every piece and the norms, one by one, also after a failure.
+  // The other processes wait for this one in every step. So a step that has begun calls
+  // gradient_ready() for each whole piece and for the norms, also after a failure; finish() only
+  // waits. gradient_ready() throws Error(kInternal) for other elements.
   bool overlaps() const override { return true; }
   void begin_step() override { has_begun_ = true; }
   void gradient_ready(const ElementRange& elements) override;
@@ -55,10 +56,9 @@ class ShardedWeights final : public WeightPieces, public GradientReducer {
   CommThread thread_;
 };
 
-// Makes `model` read its weights from their owners, and returns the object that gathers them; null
-// unless `shards` divides weights. `gradient` is the flat gradient; undefined for evaluations only.
-// The object must live as long as the model computes. Every process makes the call at the same
-// point.
+// Makes `model` read its weights by pieces, and returns the object that gathers them, which must
+// live as long as the model computes. Returns null unless `shards` divides weights. `gradient` is
+// as in the constructor. Every process makes the call at the same point.
 std::unique_ptr<ShardedWeights> read_divided_weights(Processes& processes,
                                                      const OptimizerShards& shards, Llama& model,
                                                      const at::Tensor& gradient);

@@ -1,9 +1,9 @@
-// Exchanges losses, stop signals and elapsed time, so that all processes of a run decide the same.
-// They are exchanged once a step, after the last micro-batch, and after an evaluation. All
-// processes use the clock of rank 0.
+// Exchanges losses, stop signals and elapsed time, so that all processes of a run decide the same:
+// once a step, after the last micro-batch, and after an evaluation. All use the clock of rank 0.
 //
-// A run of one process exchanges nothing; signal() and seconds() then read the present values.
-// Several processes must make the same calls of exchange() and refresh(), in the same order.
+// With several processes, signal(), seconds() and status() are as of the last exchange() or
+// refresh(), and all processes must make these calls in the same order. One process exchanges
+// nothing; its signal() and seconds() are the present ones. Throws the errors of Processes.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,18 @@
 
 namespace lmtrain {
 
-// A StepBalance says how evenly the work of a step was divided, and how long the processes waited
-// for each other.
+// Says how evenly the work of a step was divided, and how long the processes waited for each other.
 struct StepBalance {
-  // These two name the process that computed its rows most slowly, and its seconds. Waiting for
-  // data is included.
+  // The process that computed its rows most slowly, and its seconds, waiting for data included.
   int slowest_rank = 0;
   double slowest_seconds = 0;
-  // This is the fraction of the step, from 0 to 1, spent waiting for other processes or for the
-  // gradient sum. It is the mean over all processes.
+  // The fraction of the step, from 0 to 1, spent waiting for other processes or for the gradient
+  // sum. Each process measures it by its own clock, so it differs between processes.
   double communication_share = 0;
 };
 
-// StepStatus says how a step went in a process. The highest status of all processes, the last one
-// in this list, wins in all of them.
+// Says how a step went in a process. The highest status, the last one in this list, wins on all
+// ranks.
 enum class StepStatus {
   kNone,
   kLimits,      // a process lowered its micro-batch limits; all exchange their limits
@@ -38,30 +36,29 @@ enum class StepStatus {
 
 class StepConsensus {
  public:
-  // `started` is the time at which this process began the run.
+  // This process began the run at `started`.
   StepConsensus(Processes& processes, std::chrono::steady_clock::time_point started);
 
   // Begins a step. The run had trained `elapsed` seconds before it.
   void begin_step(double elapsed);
   // Returns the values of all processes in order of rank. Each process gives the same number of
-  // values. `status` is this process's.
+  // values, and its own `status`.
   std::vector<double> exchange(const std::vector<double>& values,
                                StepStatus status = StepStatus::kNone);
   // Returns the highest status of the last exchange.
   StepStatus status() const { return status_; }
-  // Notes that the gradient is summed. Waiting is the time since begin_step(), less the mean time
-  // in which the processes computed.
+  // Call it when the gradient is summed. The time since begin_step(), less the mean time in which
+  // the processes computed, counts as waiting.
   void end_communication();
   // Calls `work`, an exchange after end_communication(), and counts its time as waiting.
   void communicate(const std::function<void()>& work);
   // Ends a step. Returns the seconds that the run has trained, this step included. With several
-  // processes the time after exchange() counts towards the next step.
+  // processes the time after exchange() is added to the next step.
   double end_step();
   // Returns the balance of the step that has ended; nothing with one process. The next exchange()
-  // or refresh() resets it. Each process measures communication_share by its own clock, so this
-  // value differs between processes.
+  // or refresh() resets it.
   std::optional<StepBalance> balance() const { return balance_; }
-  // Updates signal() and seconds() outside a step.
+  // Updates signal() and seconds() outside a step, by an exchange.
   void refresh();
 
   // Returns the number of a signal that asks some process to stop, or 0.

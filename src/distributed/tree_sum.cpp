@@ -17,8 +17,8 @@ int count_of(const std::vector<ElementRange>& ranges) {
   return static_cast<int>(ranges.size());
 }
 
-// The smallest range that covers those of the ranks that agree with `rank` in the bits below
-// `limit`, a power of two.
+// Returns the smallest range that covers the ranges of all ranks that equal `rank` in the bits
+// below `limit`, a power of two.
 ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit) {
   ElementRange all;
   for (int other = rank % limit; other < static_cast<int>(ranges.size()); other += limit) {
@@ -32,16 +32,16 @@ ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit)
   return all;
 }
 
-// Holds the elements that a rank keeps in a round, and those that it gives to its partner.
+// Holds the elements that a rank keeps in a round, and the elements that it gives to its partner.
 struct Halves {
   ElementRange kept, given;
 
-  // Both are cut into pieces from where they may overlap: there the first piece is given before it
-  // is added to.
+  // Both are cut into pieces from the side where they may overlap: so a rank gives the first piece
+  // away before it adds to it.
   bool keeps_lower() const {
     return kept.first != given.first ? kept.first < given.first : kept.end() < given.end();
   }
-  // The least size of pieces of which only the first ones have common elements.
+  // The least size of pieces with which only the two first pieces have common elements.
   int64_t least_piece() const {
     const int64_t in_both = common(kept, given).size;
     const ElementRange& lower = keeps_lower() ? kept : given;
@@ -55,14 +55,14 @@ Halves halves_of(const std::vector<ElementRange>& ranges, int rank, int bit) {
   return {cover(ranges, rank, 2 * bit), cover(ranges, rank ^ bit, 2 * bit)};
 }
 
-// Says how a round is cut into pieces. It is the same for all ranks, so that all make as many
+// Says how a round is cut into pieces: the same for all ranks, so that all make the same number of
 // exchanges.
 struct Cut {
   int64_t size = 0, pieces = 1;
 };
 
 Cut cut_round(const std::vector<ElementRange>& ranges, int bit, int64_t piece) {
-  // All that is summed is one piece, in every rank: the pairs need not be looked at.
+  // If all elements fit into one piece, every rank has one piece, whatever the pairs are.
   if (cover(ranges, /*rank=*/0, /*limit=*/1).size <= piece) return {piece, 1};
   Cut cut{piece, 1};
   int64_t longest = 0;

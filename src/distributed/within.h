@@ -1,5 +1,5 @@
-// Questions to the store where processes meet: a thread of its own asks, since a store may never
-// answer, and there is a pause between two questions.
+// Asks the store of the rendezvous, which may never answer: in another thread, with a time limit,
+// and with a pause between two questions.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 
 namespace lmtrain {
 
-// Returns what `work` returns, called by another thread, or throws what it throws; returns nothing
-// where it takes longer than `limit`. The thread may go on for ever then, so `work` must own all
-// that it uses. Meanwhile `poll` is called some times a second; what it throws leaves this call.
-// Where no thread can be had, this one calls `work`, without a limit.
+// Calls `work` in another thread, and returns its result or throws its exception. Returns nothing
+// if `work` takes longer than `limit`; its thread goes on, so `work` must own all that it uses.
+// Meanwhile this thread calls `poll` every 50 ms, and passes on its exceptions. If no thread can be
+// started, this thread calls `work`, without a limit.
 template <class Work>
 auto within_or_throw(
     std::chrono::steady_clock::duration limit, Work work, const std::function<void()>& poll = [] {})
@@ -50,7 +50,7 @@ auto within_or_throw(
   return future.get();
 }
 
-// Does the same, and returns nothing where `work` throws a std::exception.
+// Does the same without `poll`, and returns nothing if `work` throws a std::exception.
 template <class Work>
 auto within(std::chrono::steady_clock::duration limit, Work work)
     -> std::optional<std::invoke_result_t<Work>> {
@@ -61,8 +61,8 @@ auto within(std::chrono::steady_clock::duration limit, Work work)
   }
 }
 
-// Waits 5 ms at first, twice as long each time, and 20 to 500 ms at most: longer the more processes
-// ask the store.
+// Waits 5 ms at first, then twice as long each time, up to 1 ms for each process: 20 ms at least,
+// 500 ms at most.
 class Pause {
  public:
   explicit Pause(size_t num_processes)

@@ -1,5 +1,5 @@
-// Answers the requests of `lmtrain eval --score` in their order, while the rows of many of them go
-// through the model sorted by length.
+// Answers the requests of `lmtrain eval --score` in their order, while their rows go through the
+// model sorted by length.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace lmtrain {
 
-// Calls `answer` with the line of each request (score_answer of eval/score_request.h). Requests
-// are taken together until they have some 260,000 tokens, so that the first answers come soon.
-// `keep_going` is told how many rows of all requests are done. Returns false as soon as
-// `keep_going` does; then only the requests that were taken together earlier are answered. Throws
-// the errors of score_rows().
+// Calls `answer` with the line of each request (score_answer of eval/score_request.h), in order. It
+// scores requests in groups of some 260,000 tokens, so that the first answers come soon.
+// `keep_going` gets the number of scored rows of all requests; if it returns false, this group
+// stays without answers, and answer_requests() returns false. `batch_tokens` and errors are as for
+// score_rows().
 bool answer_requests(Llama& model, const ScoreRequests& requests, int64_t batch_tokens,
                      const KeepScoring& keep_going,
                      const std::function<void(const std::string& line)>& answer);

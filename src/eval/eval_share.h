@@ -1,13 +1,12 @@
-// Decides how much held-out text an evaluation takes when `eval.tokens` is "auto", and computes
-// what part of a run its evaluations are. Costs are counted in FLOPs, never timed: the same config
-// and text give the same number on every machine with the same precision.
+// Decides how much held-out text an evaluation takes if `eval.tokens` is "auto", and computes the
+// share of evaluations in a run. It counts FLOPs and measures no time: the same config, text and
+// precision give the same number on every machine.
 //
-// An evaluation is a forward alone, so a token costs a third of a token of training. When the run
-// is in bf16, fp16 or fp8, the cost is multiplied by kFp32Factor, since evaluations on a CPU are in
-// fp32. The factor holds on a GPU too, so that the text of an evaluation does not depend on the
-// device.
+// An evaluation is only a forward, so its token costs a third of a token of training; times
+// kFp32Factor if the run is in bf16, fp16 or fp8, since evaluations on a CPU are in fp32. The
+// factor holds on a GPU too, so that the text of an evaluation does not depend on the device.
 //
-// All functions require a `config` that is resolved, but for eval.tokens.
+// All functions require a `config` that is resolved, except eval.tokens.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +16,19 @@
 
 namespace lmtrain {
 
-inline constexpr double kMostEvalShare = 0.1;          // all evaluations, of the FLOPs of training
-inline constexpr int64_t kMostEvalTokens = 1'000'000;  // one evaluation
-inline constexpr int64_t kLeastEvalTokens = 8192;      // one evaluation, whatever its share
+inline constexpr double kMostEvalShare = 0.1;          // of all evaluations, in training's FLOPs
+inline constexpr int64_t kMostEvalTokens = 1'000'000;  // of one evaluation
+inline constexpr int64_t kLeastEvalTokens = 8192;      // of one evaluation, whatever its share
 inline constexpr double kFp32Factor = 2.0;
 
-// Makes eval.tokens concrete; a number given is left as it is. How much held-out text there is has
-// no influence: where there is less, an evaluation takes all of it.
+// Resolves eval.tokens unless it is given: all evaluations cost kMostEvalShare, within the two
+// limits above. It does not look at the held-out text; if there is less text, an evaluation takes
+// all.
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
-// Estimates how many evaluations the run has if it has held-out text: the first and the last, and
-// those between. Every position counts as a target, so that no batch needs to be planned. Where
-// `eval.every` is a duration of time, one every 5 % of the run is counted.
+// Estimates how many evaluations a run with held-out text has, the first and the last included.
+// Every position counts as a target, so that no batch needs to be planned. If `eval.every` is a
+// duration of time, counts one every 5 % of the run.
 double count_evaluations(const Config& config, const PreparedData& data);
 // Returns the share of evaluations in all FLOPs of the run, training and evaluations, when each
 // evaluation has `targets` targets: 0.1 is a tenth.

@@ -101,7 +101,7 @@ MicroBatch read_batch(const TokenShard& shard, const Window* windows, int64_t ro
   return micro_batch(ids, targets, 1.0);
 }
 
-// The nats of a batch: of all its windows, then of each part.
+// Returns the nats of a batch: of all its windows, then of each part.
 std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Window* windows,
                                int64_t rows, size_t num_parts) {
   const int64_t length = windows[0].targets;
@@ -118,7 +118,7 @@ std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Wind
   return nats;
 }
 
-// Calls read(); returns its error, where it has one.
+// Calls read(); returns its error; nothing if it succeeds.
 template <class Read>
 std::optional<UnreadRows> error_of_reading(const Read& read) {
   try {
@@ -129,7 +129,7 @@ std::optional<UnreadRows> error_of_reading(const Read& read) {
   return std::nullopt;
 }
 
-// Reads in every process. Where that fails in one of them, all throw UnreadRows.
+// Calls read() in every process. If it fails in one, all throw UnreadRows.
 template <class Read>
 void read_in_all(Processes& processes, const Read& read) {
   const std::optional<UnreadRows> own = error_of_reading(read);
@@ -138,7 +138,7 @@ void read_in_all(Processes& processes, const Read& read) {
   if (std::find(all.begin(), all.end(), 0.0) != all.end()) throw UnreadRows();
 }
 
-// How an evaluation goes on, as each process tells the others after each batch.
+// The status that each process sends to all others after each batch.
 constexpr double kGoing = 1, kStopped = 0, kUnread = -1;
 
 Evaluation result_of(EvalWork work) {

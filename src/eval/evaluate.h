@@ -1,12 +1,12 @@
-// Computes the mean loss over documents exactly: the sum of nats divided by the number of targets,
-// whatever the batch size.
+// Computes the mean loss over documents: the sum of nats divided by the number of targets, whatever
+// the batch size.
 //
 // Every token of a document but its first is a target. A document with more than max_length targets
 // is read in consecutive windows that share one token, so every target counts once.
 //
-// The same pass gives the sums of each set of documents (prepare/eval_sets.h) and of each bucket of
-// document lengths. A bucket N, a power of two, holds the documents of more than N/2 and at most N
-// targets; the first one, of min_length, holds all shorter ones too, and the last one, of
+// The same pass computes the sums of each set of documents (prepare/eval_sets.h) and of each bucket
+// of document lengths. Bucket N, a power of two, holds the documents of more than N/2 and at most N
+// targets. The first bucket, of min_length, also holds all shorter documents, and the last, of
 // max_length, all longer ones.
 #pragma once
 
@@ -28,7 +28,7 @@
 namespace lmtrain {
 
 // Holds sums over the documents of an evaluation; `bytes` counts their raw text. The three ratios
-// are NaN where the divisor is 0.
+// are NaN if the divisor is 0.
 struct EvalResult {
   double nats = 0;
   int64_t tokens = 0;  // targets
@@ -40,7 +40,7 @@ struct EvalResult {
   double bits_per_byte() const;
 };
 
-// Holds the sums of one set, or of one bucket of document lengths, which is called "length_N".
+// Holds the sums of one set, or of one bucket of document lengths, whose name is "length_N".
 struct EvalPart {
   std::string name;
   EvalResult result;
@@ -58,7 +58,7 @@ struct EvalOptions {
   // A window has at most so many targets: from 1 to the model's max_length().
   int64_t max_length = 1024;
   int64_t batch_tokens = 8192;  // rows x length of a batch, padding included; one row at least
-  // Whole documents are taken in the shard's order until they hold `token_budget` targets or more
+  // An evaluation takes whole documents until they hold `token_budget` targets or more
   // (choose_documents of prepare/eval_sets.h).
   int64_t token_budget = 0;  // 0: all documents
   int64_t min_length = 64;   // the least bucket of document lengths
@@ -78,8 +78,8 @@ Precision evaluation_precision(const Precision& training, const at::Device& devi
 // Returns how many targets evaluate() counts with this token_budget and these sets.
 int64_t evaluation_targets(const TokenShard& shard, int64_t token_budget, const EvalSets& sets);
 
-// Is thrown by evaluate() in all processes, when one of them could not read its rows or the data
-// changed meanwhile. Where that happened it has the kind and the message of the error there.
+// evaluate() throws UnreadRows in all processes if one of them could not read its rows, or the data
+// have changed meanwhile. In that process it has the kind and the message of the error.
 class UnreadRows : public Error {
  public:
   explicit UnreadRows(const Error& own) : Error(own), is_own_(true) {}
@@ -93,11 +93,10 @@ class UnreadRows : public Error {
 
 // Evaluates `model`, in its own precision, on the documents that `options` takes, and shows the
 // progress on a terminal. `sets` has the set of each document. Sums of products are in fp32
-// (Fp32Sums of ops/matmul.h). `keep_going` is called before each batch; when it returns false, the
-// evaluation stops and nothing is returned. Several processes call this together and compute the
-// batches in turn. Each gets the bits that one process alone would get, and nothing when
-// `keep_going` is false in any process. Throws UnreadRows for the errors of TokenShard::read_tokens
-// and require_unchanged, and the errors of `processes` and of `keep_going`.
+// (Fp32Sums of ops/matmul.h). Calls `keep_going` before each batch; returns nothing if that returns
+// false in any process. All processes call this together and compute the batches in turn. Each gets
+// the bits that one process alone would get. Throws UnreadRows for the errors of
+// TokenShard::read_tokens and require_unchanged, and the errors of `processes` and of `keep_going`.
 std::optional<Evaluation> evaluate(Llama& model, const TokenShard& shard, const EvalSets& sets,
                                    const EvalOptions& options,
                                    const std::function<bool()>& keep_going,

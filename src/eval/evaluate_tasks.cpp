@@ -58,7 +58,7 @@ std::optional<std::vector<TaskResult>> TaskProbe::ask(
       return keep_going();
     });
   } catch (const Error& error) {
-    // Those who train such weights decide what becomes of them.
+    // The trainer, not an evaluation, decides what becomes of such weights.
     if (error.kind() != ErrorKind::kNumeric) throw;
     return std::vector<TaskResult>();
   }

@@ -1,5 +1,5 @@
-// Asks a model the questions of tasks. The rows of all tasks go through it together, sorted by
-// length.
+// Asks a model the questions of tasks. The rows of all tasks go through the model together, sorted
+// by length.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace lmtrain {
 
-// Returns how many rows the questions have, which is what `keep_going` counts to.
+// Returns the number of rows of all questions, up to which `keep_going` counts.
 size_t count_rows(const std::vector<AskedTask>& tasks);
 
-// Returns a result for each task; nothing when `keep_going` returns false. Throws the errors of
-// score_rows().
+// Returns a result for each task; nothing if `keep_going` returns false. Arguments and errors are
+// as for score_rows().
 std::optional<std::vector<TaskResult>> evaluate_tasks(Llama& model,
                                                       const std::vector<AskedTask>& tasks,
                                                       int64_t batch_tokens,
@@ -36,9 +36,9 @@ class TaskProbe {
   //   Error(kData)   a file has an error; the message names file and line
   TaskProbe(const Config& config, const Tokenizer& tokenizer);
 
-  // Returns a result for each task, and shows progress on a terminal. The list is empty when the
-  // model's output is not finite. A batch has one row, or more up to `batch_tokens` positions.
-  // `keep_going` is called before each batch; once it returns false, ask() returns nothing.
+  // Returns a result for each task, and shows progress on a terminal; an empty list if the model's
+  // output is not finite. A batch has up to `batch_tokens` positions, or one row. Calls
+  // `keep_going` before each batch; returns nothing if that returns false.
   std::optional<std::vector<TaskResult>> ask(Llama& model, int64_t batch_tokens,
                                              const std::function<bool()>& keep_going) const;
 

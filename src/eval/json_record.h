@@ -1,5 +1,5 @@
-// A JsonRecord is one line of a file of JSON lines that a person wrote: an object whose fields are
-// asked for by name. Every error is an Error(kData) that begins with file and line.
+// A JsonRecord is one line of a file of JSON lines that a person wrote: an object with named
+// fields. Every error is an Error(kData) that begins with file and line.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class JsonRecord {
 
   const std::string& where() const { return where_; }
   bool has(const char* field) const { return object_.contains(field); }
-  // Each throws Error(kData) when the field is missing or has another type. integer() takes an
-  // int64_t, 3 but not 3.0; integers() takes a list of such integers that are at least 0.
+  // These return a field, and throw Error(kData) if it is missing or has another type. integer()
+  // takes an int64_t, 3 but not 3.0; integers() takes a list of such integers of at least 0.
   std::string text(const char* field) const;
   std::vector<std::string> texts(const char* field) const;
   int64_t integer(const char* field) const;
@@ -37,10 +37,10 @@ class JsonRecord {
 
 // Throws Error(kUsage) for a path that does not exist or is a folder.
 void require_record_file(const std::filesystem::path& path);
-// Calls `visit` for each line of a file or pipe, which is read whole first; where() begins with
-// `path` as it is given. Throws the errors of require_record_file(), Error(kData) for more than
-// 4 GiB, Error(kIo) where the system refuses, StopRequested (base/stop.h) for a signal while it
-// waits for a pipe, and the errors of JsonRecord and of `visit`.
+// Reads a whole file or pipe, and calls `visit` for each line; where() begins with `path` as it is
+// given. Throws the errors of require_record_file(), JsonRecord and `visit`, Error(kIo), and:
+//   Error(kData)   there are more than 4 GiB
+//   StopRequested  a signal comes while it waits for a pipe (base/stop.h)
 void for_each_record(const std::filesystem::path& path,
                      const std::function<void(const JsonRecord& record)>& visit);
 

@@ -35,7 +35,7 @@ std::vector<PromptLine> lines_of(std::string_view bytes, const std::string& orig
   return lines;
 }
 
-// The prompt of a line of JSON lines. Throws Error(kData) where the line has none.
+// Returns the prompt of a line of JSON lines. Throws Error(kData) if the line has none.
 std::string prompt_in(const PromptLine& line) {
   const std::string advice = R"(a line of a file of JSON lines is {"prompt": "..."})";
   const nlohmann::json value = parse_strict_json(line.text, {ErrorKind::kData, line.where, advice});

@@ -1,10 +1,9 @@
 // Reads the prompts of a file, for `generate --prompts`: one a line, or JSON lines that are objects
 // with a string "prompt".
 //
-// A file is JSON lines when its name ends in .jsonl or .ndjson, or when its first line that is not
-// empty is such an object. In a file of JSON lines empty lines are left out. In any other every
-// line is a prompt as it stands, empty ones too, without the line feed and a carriage return before
-// it; a line feed at the end begins no line.
+// A file is JSON lines if its name ends in .jsonl or .ndjson, or if its first line that is not
+// blank is such an object; blank lines do not count. In any other file every line is a prompt as it
+// stands, without its line end (LF or CRLF); an empty line is an empty prompt.
 #pragma once
 
 #include <filesystem>
@@ -19,13 +18,14 @@ struct Prompt {
   std::string where;  // file:line
 };
 
-// Returns the prompts of `bytes`, in order, without a byte order mark at the beginning. Throws
-// Error(kData) that names `origin` and the line for a line that should be such an object and is
-// none, and where there is no prompt at all.
+// Returns the prompts of `bytes`, in order; ignores a byte order mark at the beginning. Throws
+// Error(kData) that names `origin` if there is no prompt, or, with its line, if a line of JSON
+// lines is no such object.
 std::vector<Prompt> parse_prompts(std::string_view bytes, const std::string& origin);
-// Reads a file, which may be a pipe, and returns its prompts. Throws Error(kUsage) for a path that
-// does not exist or is a folder; Error(kData) as parse_prompts does, and for more than 1 GiB;
-// Error(kIo); StopRequested when a signal comes while it waits for a pipe.
+// Reads a file or pipe, and returns its prompts. Throws Error(kIo), and:
+//   Error(kUsage)  the path does not exist or is a folder
+//   Error(kData)   as parse_prompts(), or there is more than 1 GiB
+//   StopRequested  a signal comes while it waits for a pipe
 std::vector<Prompt> read_prompts(const std::filesystem::path& path);
 
 }  // namespace lmtrain

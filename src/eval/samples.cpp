@@ -12,8 +12,8 @@
 namespace lmtrain {
 namespace {
 
-// Nothing where the model's output is not finite: what becomes of such weights is decided by those
-// who train them.
+// Returns nothing if the model's output is not finite: the trainer decides what becomes of such
+// weights.
 std::optional<Continuation> continuation_of(Llama& model, const std::vector<int32_t>& prompt,
                                             const GenerateOptions& options,
                                             const std::function<bool()>& keep_going) {

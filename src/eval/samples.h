@@ -1,7 +1,6 @@
-// Samples are continuations of given prompts, `log.samples`: at each evaluation of a run its model
-// continues every prompt by the likeliest tokens, so that a person sees what it has learned. They
-// are what `lmtrain generate --temperature 0` writes with the same weights. Nothing of the run
-// depends on them.
+// Samples are continuations of the prompts in `log.samples`: at each evaluation of a run its model
+// continues every prompt by the likeliest tokens, as `lmtrain generate --temperature 0` does, so
+// that a person sees what it has learned. Nothing in the run depends on them.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +24,12 @@ struct SampledText {
 
 class SampleWriter {
  public:
-  // `config` is resolved and has log.samples. Throws Error(kConfig) that names the prompt when one
-  // has more tokens than the model has positions.
+  // `config` is resolved and has log.samples. Throws Error(kConfig) that names a prompt with more
+  // tokens than sequence.max_length.
   SampleWriter(const Config& config, Tokenizer tokenizer);
 
-  // Returns a sample of each prompt. `keep_going` is called after each token. When it returns
-  // false, or the model's output is not finite, only the samples before that are returned.
+  // Returns a sample of each prompt. Calls `keep_going` after each token. If that returns false, or
+  // the model's output is not finite, returns only the finished samples.
   std::vector<SampledText> write(Llama& model, const std::function<bool()>& keep_going) const;
 
  private:
@@ -41,7 +40,7 @@ class SampleWriter {
 };
 
 // Returns the sample as one line for people: both texts in quotes, as JSON writes them, and cut to
-// `most_bytes` each, the prompt at its beginning and the text at its end.
+// `most_bytes` each. The prompt loses its beginning, the text its end.
 std::string sample_line(const SampledText& sample, size_t most_bytes);
 
 }  // namespace lmtrain

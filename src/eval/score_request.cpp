@@ -12,7 +12,7 @@
 namespace lmtrain {
 namespace {
 
-// The last `most` tokens of `ids`.
+// Cuts `ids` to its last `most` tokens.
 void keep_last(std::vector<int32_t>& ids, int64_t most) {
   const auto size = static_cast<int64_t>(ids.size());
   if (size > most) ids.erase(ids.begin(), ids.begin() + (size - most));

@@ -28,7 +28,8 @@ std::vector<size_t> order_of(std::span<const ScoredRow> rows) {
   return order;
 }
 
-// Rows that go through the model at once, and which of its input rows each of them has.
+// Holds rows that are scored at once, and for each row the index of its input row: rows with the
+// same inputs share one.
 struct RowBatch {
   std::vector<const ScoredRow*> rows;
   std::vector<int64_t> inputs;  // of the same size
@@ -129,7 +130,7 @@ PositionScores position_scores(Llama& model, const at::Tensor& states_ND,
   return scores;
 }
 
-// Gives each row of the batch its part; `scores` are those of its rows.
+// Gives each row of the batch its part of `computed`; scores[i] belongs to row i.
 void hand_out(const RowBatch& batch, const ScoredPositions& scored, const PositionScores& computed,
               const std::vector<RowScore*>& scores) {
   size_t next = 0;

@@ -1,5 +1,5 @@
-// Tasks by which a model is judged, in the record format of DCLM CORE: a file of JSON lines, all of
-// one type.
+// Tasks that measure a model, in the record format of DCLM CORE: a file of JSON lines, all of one
+// type.
 //
 //  - multiple choice: {"query", "choices", "gold"}: which of the choices continues the query?
 //  - schema: {"context_options", "continuation", "gold"}: after which context is the continuation
@@ -7,8 +7,8 @@
 //  - language modelling: {"context", "continuation"}: is the continuation what the model would
 //    write?
 //
-// Several tasks lie in a folder with a tasks.json (docs/scoring.md). Before a question may stand
-// examples, other records of its file with their answers; the record's "shots" says which.
+// A folder with a tasks.json holds several tasks (docs/scoring.md). A prompt may begin with
+// examples, other records of the file with their answers; the record's "shots" lists them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ const char* task_type_name(TaskType type);
 
 struct TaskRecord {
   std::string where;                 // file, as it was given, and line: "DIR/capitals.jsonl:3"
-  std::vector<std::string> options;  // the choices, or the context options; one context
+  std::vector<std::string> options;  // the choices, the context options, or the one context
   std::string stem;                  // the query, or the continuation
   int64_t gold = 0;                  // index of the right option
   std::vector<int64_t> shots;        // indices of records
@@ -36,19 +36,19 @@ struct Task {
   TaskType type = TaskType::kMultipleChoice;
   int64_t num_shots = 0;        // examples before each question
   std::string delimiter = " ";  // between query or context and what follows
-  double chance = 0;            // accuracy of one who guesses
+  double chance = 0;            // accuracy by guessing, from 0 to 1
   std::vector<TaskRecord> records;
 };
 
-// Reads the tasks of a folder with tasks.json, or of a tasks.json itself, or the one task of a file
-// of JSON lines. What no tasks.json says is this: the type of the first record, no shots, a space
-// as delimiter, and as chance the mean of 1 / options, or 0 for language modelling. Throws
-// Error(kUsage) for a path that does not exist or a folder without tasks.json, Error(kIo) where the
-// system refuses, and Error(kData) that names file and line for all that is wrong in a file.
+// Reads the tasks of a folder with tasks.json, or of a tasks.json, or the one task of a file of
+// JSON lines. Defaults: the type of the first record, no shots, a space as delimiter, and as chance
+// the mean of 1 / options, or 0 for language modelling. Throws Error(kIo), and:
+//   Error(kUsage)  the path does not exist, or is a folder without tasks.json
+//   Error(kData)   a file has an error; the message names file and line
 std::vector<Task> read_tasks(const std::filesystem::path& path);
 
-// Reads one file of JSON lines, with the same errors, as a task without a tasks.json. The task has
-// the name of the file, without its extension.
+// Reads one file of JSON lines as a task with the defaults, and the name of the file without its
+// extension. Throws the same errors.
 Task read_task_file(const std::filesystem::path& path);
 
 }  // namespace lmtrain

@@ -30,7 +30,7 @@ void check_keys(const JsonNode& object, const std::vector<std::string>& known) {
   }
 }
 
-// The text of a member; nullptr where there is none.
+// Returns the text of a member; null if there is no such member.
 const std::string* text_of(const JsonNode& object, const char* key) {
   const JsonNode* node = object.find(key);
   if (node == nullptr) return nullptr;
@@ -39,7 +39,8 @@ const std::string* text_of(const JsonNode& object, const char* key) {
   return &node->text;
 }
 
-// A type is that of the records; saying it guards against the wrong file.
+// Throws Error(kData) if tasks.json names another type than the records have: it may name the wrong
+// file.
 void check_type(const Task& task, const JsonNode& object) {
   const std::string* type = text_of(object, "type");
   if (type == nullptr || *type == task_type_name(task.type)) return;

@@ -63,7 +63,7 @@ size_t common_suffix(const Ids& a, const Ids& b) {
       a.rbegin());
 }
 
-// How many tokens of each prompt answer the question.
+// Returns how many tokens of each prompt are the answer.
 std::vector<size_t> answer_sizes(const Task& task, const std::vector<Ids>& prompts,
                                  size_t gold_size) {
   if (task.type == TaskType::kLanguageModelling) return {gold_size};

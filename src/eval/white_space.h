@@ -7,7 +7,7 @@
 
 namespace lmtrain {
 
-// Both take UTF-8 and return a part of `text`.
+// Both take UTF-8 and return a view into `text`: without white space at its end, or at both ends.
 std::string_view without_space_behind(std::string_view text);
 std::string_view without_space_around(std::string_view text);
 

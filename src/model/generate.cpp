@@ -29,7 +29,7 @@ void penalize(float* logits, const std::set<int32_t>& seen, double penalty) {
 int32_t sample(const at::Tensor& logits_V, const GenerateOptions& options, uint64_t seed,
                uint64_t index) {
   if (options.temperature <= 0) return static_cast<int32_t>(logits_V.argmax().item<int64_t>());
-  // Below 0 before the division, so that the lowest temperature overflows to -inf and not to inf.
+  // Scores are at most 0 before the division, so that a low temperature overflows to -inf, not inf.
   const at::Tensor scores = logits_V.to(at::kDouble);
   const at::Tensor probabilities = at::softmax((scores - scores.max()) / options.temperature, -1);
   const auto [sorted, order] = probabilities.sort(/*dim=*/-1, /*descending=*/true);
@@ -75,7 +75,7 @@ class PromptBatch {
     rows_.push_back(std::move(row));
   }
 
-  // Draws a token of every prompt. Calls on_end for those that it ends.
+  // Draws a token for every prompt. Calls on_end for each prompt that ends.
   template <class OnEnd>
   void extend(const OnEnd& on_end) {
     std::vector<int64_t> ids;
@@ -87,7 +87,7 @@ class PromptBatch {
       if (draw(rows_[i], logits_BV[static_cast<int64_t>(i)])) ended.push_back(i);
     }
     for (const size_t i : ended) on_end(rows_[i].prompt, std::move(rows_[i].text));
-    // The rows stay without gaps: the last one replaces one that has ended.
+    // Rows stay without gaps: the last row takes the place of one that has ended.
     for (auto i = ended.rbegin(); i != ended.rend(); ++i) {
       const size_t last = rows_.size() - 1;
       if (*i != last) {

@@ -36,16 +36,15 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& where) {
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
 
-// The values as stored. The bytes of a file need not be aligned for their type, so they are copied
-// before they are read as numbers.
+// Returns a copy of the stored values, since the bytes of a file may not be aligned for their type.
 at::Tensor stored_values(const TensorView& view, const std::string& where) {
   at::Tensor stored = at::empty(view.shape, scalar_type(view, where));
   std::memcpy(stored.data_ptr(), view.bytes.data(), view.bytes.size());
   return stored;
 }
 
-// A head beside the embedding that config.json ties it to. Version 4 of transformers ignores it,
-// version 5 uses it where it is another: which model is meant cannot be known.
+// Throws Error(kData) if a tied model has a head that differs from its embedding. Version 4 of
+// transformers ignores such a head, version 5 uses it, so nobody knows which model is meant.
 void require_same_head(const TensorFiles& files) {
   const TensorView& embedding = files.at(kEmbedding);
   const TensorView& head = files.at(kHead);
@@ -66,8 +65,8 @@ void require_same_head(const TensorFiles& files) {
                   "anew with transformers 4"));
 }
 
-// The tensor of a parameter; of a tied embedding that is stored under the name of the head alone,
-// that one.
+// Returns the stored name of a parameter. A tied embedding may be stored under the name of the head
+// alone.
 const std::string& stored_name(const TensorFiles& files, const ParameterSpec& spec, bool tied) {
   static const std::string head = kHead;
   const bool as_head =

@@ -10,16 +10,17 @@
 
 namespace lmtrain {
 
-// Fills the masters from F32, BF16 or F16 tensors under HF names and refreshes the working weights.
-// Throws Error(kData) naming folder and tensor when one is missing, has another shape or dtype, or
-// is not of this model; the masters may then hold a part of the file. A tensor rotary_emb.inv_freq
-// is ignored. Of a tied embedding and head one may be missing; where both are there with different
-// values it throws Error(kData).
+// Fills the masters from F32, BF16 or F16 tensors under HF names, and refreshes the working
+// weights. Ignores tensors rotary_emb.inv_freq. A tied model may have the embedding, the head, or
+// both. Throws Error(kData) that names folder and tensor; the masters may then hold a part of the
+// file:
+//   a tensor is missing, has another shape or dtype, or is not of this model
+//   embedding and head of a tied model differ
 void load_weights(const TensorFiles& files, Parameters& parameters);
 
-// Returns HF tensors that point into `flat`, a copy in host memory of the flat buffer in fp32 or
-// bf16, or of its elements from `first` on: those tensors that lie in it whole. `flat` must stay
-// alive. A tied head is left out, as transformers does.
+// Returns the HF tensors that lie whole in `flat`, and point into it. `flat` is in host memory, in
+// fp32 or bf16, and holds elements of the flat buffer from `first` on. It must outlive the result.
+// Leaves out a tied head, as transformers does.
 std::vector<TensorToWrite> hf_tensors(const ParameterLayout& layout, const at::Tensor& flat,
                                       int64_t first = 0);
 

@@ -1,8 +1,8 @@
-// A KeyValueCache keeps the rotated keys and the values of the positions that rows have been
-// through, layer by layer, so that the next position of a row needs no other computed again.
+// A KeyValueCache keeps rotated keys and values of earlier positions of rows, layer by layer, so
+// that the model computes only the next position of a row.
 //
-// Its memory grows with the longest row, by doubling, up to the longest that the model takes: 2 x
-// layers x rows x key/value heads x positions x head size elements. Not thread-safe.
+// It has 2 x layers x rows x key/value heads x positions x head size elements; the positions grow
+// with the longest row, by doubling, up to max_length. Not thread-safe.
 #pragma once
 
 #include <ATen/core/List.h>
@@ -17,7 +17,7 @@ struct KeyValueSizes {
   int64_t layers = 0;
   int64_t kv_heads = 0;
   int64_t head_size = 0;
-  int64_t max_length = 0;  // positions of a row at most
+  int64_t max_length = 0;  // the most positions of a row
 };
 
 class KeyValueCache {
@@ -26,19 +26,19 @@ class KeyValueCache {
   KeyValueCache(const KeyValueSizes& sizes, int64_t rows, const at::TensorOptions& options);
 
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
-  // Returns how many positions of a row are kept.
+  // Returns how many positions of a row the cache holds.
   int64_t length(int64_t row) const { return lengths_[static_cast<size_t>(row)]; }
-  // Says that the row's positions below `length` are kept from now on. There must be room for them.
+  // Sets how many positions of a row the cache holds. There must be room for them.
   void set_length(int64_t row, int64_t length) { lengths_[static_cast<size_t>(row)] = length; }
-  // Makes room for `length` positions of every row, and keeps what is there. Throws
-  // Error(kInternal) above max_length.
+  // Makes room for `length` positions of every row, and keeps the contents. Throws Error(kInternal)
+  // above max_length.
   void reserve(int64_t length);
   // Makes row `to` a copy of row `from`.
   void copy_row(int64_t from, int64_t to);
 
-  // These return a view of each layer, [count, K, length, E]: `count` rows from `first` on, and
-  // their positions below `length`, for which there must be room. A position that is not kept holds
-  // finite numbers. After a later reserve() the views may no longer lead to the cache.
+  // Return a view of each layer, [count, K, length, E]: `count` rows from `first` on, and their
+  // positions below `length`, for which there must be room. Unused positions hold finite numbers. A
+  // later reserve() may detach the views from the cache.
   c10::List<at::Tensor> keys(int64_t first, int64_t count, int64_t length) const;
   c10::List<at::Tensor> values(int64_t first, int64_t count, int64_t length) const;
 

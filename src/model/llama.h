@@ -2,13 +2,13 @@
 // weights.
 //
 // `eager` runs the compiled graph as written; `script` first inlines it, unrolls the layers and
-// folds constants. Either is fixed before the first call and never specialised afterwards, so the
-// bits of a step do not depend on how many came before. Not thread-safe.
+// folds constants. Neither changes the graph after that, so the bits of a step do not depend on
+// earlier steps. Not thread-safe.
 //
-// With `activation_checkpointing` of its config a layer is computed again in the backward instead
-// of being kept (model/activation_checkpointing.h), to the same bits.
+// With `activation_checkpointing` in its config the backward computes each layer again
+// (model/activation_checkpointing.h), to the same bits.
 //
-// A row of more than max_length positions is an Error(kInternal).
+// All functions throw Error(kInternal) for a row of more than max_length positions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,30 +27,29 @@
 
 namespace lmtrain {
 
-// A MicroBatch holds rows that go through the model at once, as tensors: all that differs between
-// two micro-batches of one shape, so that a captured graph of the shape serves them all.
+// A MicroBatch holds the rows that go through the model at once, as tensors. A captured graph reads
+// no other input, so it serves all micro-batches of its shape.
 struct MicroBatch {
   at::Tensor ids;      // int64 [B, T]
   at::Tensor targets;  // int64 [B, T], negative where nothing is predicted
-  at::Tensor scale;    // fp64 []: what the sum of nats, and so its gradient, is multiplied by
-  // `bounds` and `positions` are undefined where every row is one segment. `bounds` is int32
-  // [S + 1]: the flattened positions where the segments begin, then B x T in all further entries. S
-  // is the number of segments rounded up to a power of two, since FlashAttention's order of sums
-  // depends on S, and so does the shape of a captured graph.
+  at::Tensor scale;    // fp64 []: the factor on the sum of nats and on its gradient
+  // `bounds` and `positions` are undefined if every row is one segment. `bounds` is int32 [S + 1]:
+  // the flattened positions where the segments begin, then B x T in all further entries. S is the
+  // number of segments rounded up to a power of two (at most to 65535), since FlashAttention's
+  // order of sums and the shape of a captured graph depend on S.
   at::Tensor bounds;
   at::Tensor positions;  // int64 [B x T]: the position of each token in its segment
-  // int64 [B], undefined without dropout: random bits of each row (ops/operators.h, dropout).
+  // int64 [B]: random bits of each row (ops/operators.h, dropout); undefined without dropout.
   at::Tensor dropout_keys;
 
-  // Returns a copy on `device`, and does not wait for it.
+  // Returns a copy on `device`. Does not wait for the copying.
   MicroBatch to(const at::Device& device) const;
 };
 
-// Makes a micro-batch on the host. `ids` and `targets` become part of it as they are; the other
-// tensors are made for sending to `device`, in page-locked memory where that is a GPU. `segments`
-// is as in Batch (batching/batch.h); empty: every row is one segment. Throws Error(kInternal) for
-// segments that are out of order or go over the end of a row. `dropout_keys` has a number for each
-// row; empty: there is no dropout.
+// Returns a micro-batch on the host, to be sent to `device`: for a GPU its new tensors are in
+// page-locked memory. Keeps `ids` and `targets` as they are. `segments` is as in Batch
+// (batching/batch.h); empty: every row is one segment. `dropout_keys` has a number for each row;
+// empty: no dropout. Throws Error(kInternal) for segments out of order, or over the end of a row.
 MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double scale,
                        const std::vector<int32_t>& segments = {},
                        const at::Device& device = at::kCPU,
@@ -62,13 +61,13 @@ struct TargetLosses {
   at::Tensor each;  // fp32 [B, T]: nats, 0 where nothing is predicted
 };
 
-// Is told that the elements [first, first + size) of a flat gradient have their final value.
+// Is called when the elements [first, first + size) of a flat gradient have their final value.
 using ElementsFinished = std::function<void(int64_t first, int64_t size)>;
 
 class Llama {
  public:
   // `compile` is kEager or kScript; kGraph means kScript here. `z_loss` is the weight of the z-loss
-  // in the gradient; no loss that is returned contains it. With `fp8` the products with the layers'
+  // in the gradient; returned losses do not contain it. With `fp8` the products with the layers'
   // matrices are lm.fp8_linear. The parameters must outlive the model; their buffers must not be
   // replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, CompileMode compile,
@@ -76,63 +75,62 @@ class Llama {
   ~Llama();
 
   // Takes ids_BT, int64, T at most max_length, and returns logits_BTV in the working dtype. All
-  // tensors are on the model's device, here and below. No gradient is recorded.
+  // tensors are on the model's device, here and below. Records no gradient.
   at::Tensor logits(const at::Tensor& ids);
   // Returns an empty cache for `rows` rows of this model.
   KeyValueCache new_cache(int64_t rows) const;
   // Begins row `row` of the cache anew with ids_T, int64, T from 1 to max_length, and returns
-  // logits_V after the last of them: the bits of logits() up to the head's product.
+  // logits_V after the last id. The bits are those of logits(), except for the head's product.
   at::Tensor begin_row(const at::Tensor& ids, KeyValueCache& cache, int64_t row);
-  // Appends ids_B[b], int64, to row b, for the first B rows of the cache, and returns logits_BV
-  // after them. The cost is in proportion to the longest of the rows. Each row must have been
-  // begun.
+  // Appends ids_B[b], int64, to row b, for the first B rows of the cache, which must have begun,
+  // and returns logits_BV after them. The cost grows with the longest row.
   at::Tensor extend_rows(const at::Tensor& ids, KeyValueCache& cache);
-  // Returns the losses of a micro-batch. No gradient is recorded.
+  // Returns the losses of a micro-batch. Records no gradient.
   TargetLosses target_losses(const MicroBatch& micro);
   // Returns scale x sum of nats, a scalar in fp32 with the bits of TargetLosses::sum, and adds its
   // gradient to `grad`, the flat fp32 buffer of the layout; if `first`, overwrites `grad` instead.
-  // The gaps of `grad` are left as they are. It does not wait for the device, and does the same
-  // work for all micro-batches of one shape. `finished`, where it is given, is called for every
-  // element but the gaps once, tensor by tensor, while the backward goes on: from its thread, in
-  // the order in which it finishes them. On a GPU, where the work is only queued, it is called at
-  // the end. The bits are the same with it. What it throws passes through.
+  // Leaves the gaps of `grad` as they are. Does not wait for the device, and does the same work for
+  // all micro-batches of one shape. Calls `finished`, if given, once for every element but the
+  // gaps, tensor by tensor, in the order in which the backward finishes them, and in its thread; on
+  // a GPU, where the work is only queued, at the end. `finished` changes no bit; its exceptions
+  // pass through.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
                                const ElementsFinished& finished = {});
 
-  // Makes the model compute layer by layer, with the weights that `pieces` brings, which must
-  // outlive it. Then only target_losses() and the functions below may be called. Requires
-  // sum_by_products(false).
+  // Makes the model compute layer by layer, with the weights that `pieces` gathers, which must
+  // outlive the model. Then only target_losses(), loss_and_gradient_by_pieces() and
+  // take_part_in_evaluation() may be called. Requires sum_by_products(false).
   void read_by_pieces(WeightPieces& pieces) { pieces_ = &pieces; }
-  // Does the forward and backward of all micro-batches of a step in one pass over the layers, which
-  // computes each layer again in the backward. So each layer is brought twice a step. Adds the
-  // gradients of the micro-batches of each part, multiplies them by `unscale`, and adds the parts,
-  // a power of two, as a binary tree: with the bits of loss_and_gradient() and StepParts
-  // (training/step.h). A part may have no micro-batches. `grad` is the flat fp32 buffer.
-  // `finished` is called for each piece whose gradient is final, and for the norms at the end.
-  // Returns the scaled losses by part. When this throws, all pieces have come and gone and
-  // `finished` was called for all, unless a piece itself fails.
+  // Makes the forward and backward of all micro-batches of a step in one pass over the layers; the
+  // backward computes each layer again. So each layer is gathered twice a step. Adds the gradients
+  // of the micro-batches of each part, multiplies them by `unscale`, and adds the parts, a power of
+  // two, as a binary tree: with the bits of loss_and_gradient() and StepParts (training/step.h). A
+  // part may have no micro-batches. Overwrites `grad`, the flat fp32 buffer. Calls `finished` for
+  // each piece whose gradient is final, and for the norms at the end. Returns the scaled losses by
+  // part. If it throws, it has still started, released and finished all pieces, unless a piece
+  // itself fails. Throws Error(kInternal) without read_by_pieces().
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_pieces(
       const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
       const ElementsFinished& finished);
-  // Takes part in the bringing of a target_losses() of others; does nothing where the weights do
-  // not come in pieces.
+  // Takes part in the gathers of a target_losses() of other processes. Does nothing without
+  // read_by_pieces().
   void take_part_in_evaluation();
 
-  // Returns logits in two parts, for those who need them at a few positions: takes ids_BT like
-  // logits() and returns states_BTD in the working dtype, which head() turns from [N, D] into
-  // logits_NV. No gradient is recorded.
+  // Computes logits in two parts, for callers that need few positions: states() takes ids_BT like
+  // logits() and returns states_BTD in the working dtype; head() turns states_ND into logits_NV.
+  // Records no gradient.
   at::Tensor states(const at::Tensor& ids);
   at::Tensor head(const at::Tensor& states);
 
-  // Sets whether the gradients of the layers' matrices are added to `grad` by the products that
-  // compute them (ops/weight_gradient.h), which gives other bits. It is on where the weights are on
-  // a GPU, and off on a CPU. The gradients of fp8's products are not added so.
+  // Sets whether the products that compute the gradients of the layers' matrices also add them to
+  // `grad` (ops/weight_gradient.h), which gives other bits; not in fp8. By default it is on for
+  // weights on a GPU, and off on a CPU.
   void sum_by_products(bool on) { sums_by_products_ = on; }
 
   int64_t max_length() const { return max_length_; }
-  // Probability that an element falls out where MicroBatch::dropout_keys are given.
+  // The probability that dropout zeroes an element, if MicroBatch::dropout_keys are given.
   double dropout() const { return dropout_; }
-  // What the keys of all rows are made from.
+  // The seed from which callers make MicroBatch::dropout_keys.
   uint64_t dropout_seed() const { return dropout_seed_; }
   const Parameters& parameters() const { return parameters_; }
   at::Device device() const { return parameters_.master().device(); }

@@ -1,5 +1,5 @@
-// The part of Llama that computes layer by layer while its weights come and go
-// (model/weight_pieces.h), and what these pieces are.
+// The part of Llama that computes layer by layer, with weights that are gathered and released
+// (model/weight_pieces.h); and the cut into pieces and chunks.
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
@@ -17,7 +17,7 @@ struct Passing {
   const MicroBatch& micro;
   std::vector<c10::IValue> attention;
   std::vector<at::Tensor> inputs;  // of the layers and of the head, as far as they are needed
-  at::Tensor gradient;             // of the input that was taken last
+  at::Tensor gradient;             // of the newest input that take_input() has returned
   at::Tensor head_gradient;        // of a tied head
   at::Tensor loss;
 
@@ -28,8 +28,8 @@ struct Passing {
   }
 };
 
-// Does work until some of it fails. The pieces come and go all the same, since other processes wait
-// for this one's part in that.
+// Does work until some of it fails, and then no more. The caller still gathers and releases all
+// pieces, since the other processes wait for that.
 class Attempt {
  public:
   template <class Work>

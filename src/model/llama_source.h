@@ -5,22 +5,22 @@
 // and values have a bias, layers[i]["qkv_bias"].
 //
 // model/llama.cpp compiles it. Its resolver gives the names of ModelConfig as constants and `lm` as
-// our operators (ops/operators.h); `hidden_linear` is lm.linear or, where products are in fp8,
-// lm.fp8_linear, and `swiglu_hidden_linear` is lm.swiglu_linear or lm.swiglu_fp8_linear. Weights
-// come as dictionaries: `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked,
-// "gate_up_proj" gate_proj and up_proj; they are adjacent in memory, so stacking costs nothing.
+// our operators (ops/operators.h); `hidden_linear` is lm.linear or, in fp8, lm.fp8_linear, and
+// `swiglu_hidden_linear` is lm.swiglu_linear or lm.swiglu_fp8_linear. Weights are dictionaries:
+// `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked, "gate_up_proj" holds gate_proj
+// and up_proj; they are adjacent in memory, so stacking costs nothing.
 //
-// `next_logits` computes the same for positions that follow others, whose keys and values are kept
-// (model/key_value_cache.h).
+// `next_logits` computes logits of new positions after earlier ones, whose keys and values a cache
+// keeps (model/key_value_cache.h).
 //
-// A pair goes from layer to layer in place of the residual stream x: `delta` is the newest summand
-// of x, `residual` the sum of the summands before it (none before the first layer), and
-// lm.add_rms_norm returns their sum and the norm of the sum. With activation checkpointing, where
-// the sum is what is kept, model/llama.cpp calls embed, whole_layer and head_loss one by one.
+// Layers pass on the residual stream x as a pair: `delta` is the newest summand of x, `residual`
+// the sum of all earlier summands (None before the first layer). lm.add_rms_norm returns their sum
+// and the norm of the sum. With activation checkpointing, which keeps only the sum, model/llama.cpp
+// calls embed, whole_layer and head_loss one by one.
 //
-// Dropout needs keys_B (MicroBatch::dropout_keys); without keys, as in evaluations, nothing falls
-// out. Its three sites of layer i are 3i (the weights of attention), 3i + 1 and 3i + 2 (what
-// attention and the MLP add to the residual stream).
+// Dropout needs keys_B (MicroBatch::dropout_keys); without keys, as in evaluations, there is none.
+// Its three sites of layer i are 3i (the weights of attention), 3i + 1 and 3i + 2 (what attention
+// and the MLP add to the residual stream).
 //
 // The suffixes of names are shapes: B batch, T length, D hidden, H query heads, K key/value heads,
 // E head size, C = (H + 2K)E, A = HE, F intermediate, R = E/2, V vocabulary, S positions that a
@@ -30,7 +30,7 @@
 
 namespace lmtrain {
 
-// In training, before kLlamaLogitsSource.
+// Stands before kLlamaLogitsSource in training.
 inline constexpr const char* kDropoutSource = R"(
 def attended(qkv_BTC: Tensor, cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor], keys_B: Optional[Tensor],
              index: int) -> Tensor:
@@ -45,7 +45,7 @@ def dropped(x_BTD: Tensor, keys_B: Optional[Tensor], site: int) -> Tensor:
     return x_BTD
 )";
 
-// In an exported module, before kLlamaLogitsSource.
+// Stands before kLlamaLogitsSource in an exported module.
 inline constexpr const char* kNoDropoutSource = R"(
 def attended(qkv_BTC: Tensor, cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor], keys_B: Optional[Tensor],
              index: int) -> Tensor:
@@ -55,7 +55,7 @@ def dropped(x_BTD: Tensor, keys_B: Optional[Tensor], site: int) -> Tensor:
     return x_BTD
 )";
 
-// An exported module has these (model/torchscript.h), as a model in training does.
+// Both a model in training and an exported module (model/torchscript.h) have these functions.
 inline constexpr const char* kLlamaLogitsSource = R"(
 def queries_keys_values(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
     qkv_BTC = hidden_linear(x_BTD, layer["qkv_proj"])
@@ -113,7 +113,7 @@ def logits(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Te
     return lm.linear(normed_BTD, weights["lm_head"])
 )";
 
-// This follows kLlamaLogitsSource: the loss, logits with a cache, and logits in two parts.
+// Follows kLlamaLogitsSource in training: the loss, logits with a cache, and logits in two parts.
 inline constexpr const char* kLlamaTrainingSource = R"(
 def whole_layer(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: Tensor,
                 segments: Optional[Tensor], keys_B: Optional[Tensor], index: int) -> Tensor:

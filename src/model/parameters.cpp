@@ -19,7 +19,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 int64_t aligned(int64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Whether the matrix makes what is added to the residual stream.
+// Returns whether the output of the matrix is added to the residual stream.
 bool is_layer_output(const ParameterSpec& spec) {
   return spec.name.ends_with(".self_attn.o_proj.weight") ||
          spec.name.ends_with(".mlp.down_proj.weight");
@@ -46,7 +46,7 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
   });
 }
 
-// In pieces, so that what isfinite() allocates stays small beside the weights.
+// Checks block by block, so that isfinite() allocates little beside the weights.
 bool all_finite(const at::Tensor& flat) {
   constexpr int64_t kPiece = int64_t{1} << 24;
   for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {

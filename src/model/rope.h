@@ -1,8 +1,8 @@
-// Computes the angles of rotary position embeddings in fp32, as transformers does: theta_r =
-// rope_theta^(-2r/E), and its scalings (transformers, modeling_rope_utils): "linear" divides all
-// frequencies (Chen et al., 2306.15595), "llama3" the slow ones, and "yarn" (Peng et al.,
-// 2309.00071) the slow ones, and multiplies cosines and sines by a factor, which scales logits of
-// attention by its square.
+// Computes cosines and sines of rotary position embeddings in fp32, as transformers does
+// (modeling_rope_utils): the angle of pair r at position t is t rope_theta^(-2r/E). Scalings divide
+// these frequencies by a factor: "linear" all of them (Chen et al., 2306.15595), "llama3" and
+// "yarn" (Peng et al., 2309.00071) the slow ones. "yarn" also multiplies cosines and sines by a
+// factor, which scales the logits of attention by its square.
 #pragma once
 
 #include <ATen/core/Tensor.h>

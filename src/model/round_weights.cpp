@@ -27,7 +27,7 @@ int64_t round_to(const at::Tensor& from, const at::Tensor& to) {
   return too_large;
 }
 
-// Throws Error(kInternal) for any other dtype than these.
+// Returns the libtorch dtype. Throws Error(kInternal) unless `dtype` is kF32, kBF16 or kF16.
 at::ScalarType weight_type(DType dtype) {
   switch (dtype) {
     case DType::kF32:

@@ -1,5 +1,5 @@
-// Gives the Llama's source (model/llama_source.h) the names that it does not define: the
-// configuration as constants, and what `names` holds.
+// Resolves the names that the Llama's source (model/llama_source.h) does not define: `names`, and
+// the configuration as `constants`. A name that it does not know resolves to null.
 #pragma once
 
 #include <torch/csrc/jit/frontend/resolver.h>

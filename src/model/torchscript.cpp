@@ -99,7 +99,7 @@ class Operators : public torch::jit::SugaredValue {
   const CompilationUnit& unit_;
 };
 
-// The text of forward: it collects the parameters as the Llama's source takes them.
+// Returns the source of forward(), which collects the parameters as the Llama's source takes them.
 std::string forward_source(const std::vector<WorkingSpec>& specs, int64_t num_layers, bool tied) {
   std::vector<std::string> weights;
   std::vector<std::vector<std::string>> layers(static_cast<size_t>(num_layers));
@@ -128,7 +128,7 @@ def forward(self, ids_BT: Tensor) -> Tensor:
 )py");
 }
 
-// The module's parameters and tables, without code.
+// Returns a module with parameters and tables, without code.
 Module module_of(const ModelConfig& model, const Parameters& parameters, int64_t max_length,
                  DType dtype) {
   const auto unit = std::make_shared<CompilationUnit>();

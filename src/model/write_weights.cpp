@@ -10,7 +10,7 @@
 namespace lmtrain {
 namespace {
 
-// All tensors of the layout, without their data.
+// Describes all tensors of the layout, without data.
 std::vector<TensorToWrite> tensors_of(const ParameterLayout& layout, DType dtype) {
   std::vector<TensorToWrite> tensors;
   for (const ParameterSpec& spec : layout.parameters())

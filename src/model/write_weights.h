@@ -1,5 +1,5 @@
-// Writes the weights of a model folder as transformers does: HF names, in one safetensors file or,
-// above a limit, in several with an index (formats/tensor_files.h).
+// Writes the weights of a model folder as transformers does: under HF names, in one safetensors
+// file or, above a limit, in several files with an index (formats/tensor_files.h).
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,12 @@ struct WeightsWritten {
 // Returns the bytes of all tensors in `dtype`: kF32, kBF16 or kF16.
 uint64_t weight_bytes(const ParameterLayout& layout, DType dtype);
 
-// Writes the masters, which are fp32, to files in `folder`, which must be there, and syncs them. In
-// fp32 the bits are theirs; in bf16 and fp16 each number is rounded to the nearest, to even where
-// two are as near. A tied head is left out, as transformers does. The tensors of a file have at
-// most `shard_bytes` bytes, unless the file has only one. Files that are there are overwritten.
-// Needs host memory for the tensors of one file where numbers are rounded, and for all masters
-// where they are on a GPU. Calls `poll` before each file of tensors. Throws what `poll` throws;
-// Error(kNumeric) that names the tensor where a number is finite and beyond the largest of `dtype`;
-// Error(kIo). The files that it has written until then stay.
+// Writes the fp32 masters, as rounded_weights() gives them in `dtype`, to files in the existing
+// `folder`, and syncs them. Leaves out a tied head, as transformers does. The tensors of a file
+// have at most `shard_bytes` bytes together, unless the file has only one. Overwrites files that
+// are there. Needs host memory for the tensors of one file if it rounds, and for all masters if
+// they are on a GPU. Calls `poll` before each file of tensors. Throws the exceptions of `poll`, the
+// errors of rounded_weights(), and Error(kIo); files that it has written stay.
 WeightsWritten write_weights(const std::filesystem::path& folder, const Parameters& parameters,
                              DType dtype, uint64_t shard_bytes, const Poll& poll);
 

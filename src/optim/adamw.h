@@ -3,8 +3,8 @@
 //   m <- b1 m + (1 - b1) g        v <- b2 v + (1 - b2) g^2
 //   w <- w - lr wd w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 //
-// Its state is exp_avg (m) and exp_avg_sq (v); b1 and b2 are betas, wd is weight decay, t is the
-// number of the update.
+// The state is exp_avg (m) and exp_avg_sq (v); b1 and b2 are betas, wd is the weight decay, t is
+// the number of the update, from 1.
 #pragma once
 
 #include "optim/elementwise_rule.h"

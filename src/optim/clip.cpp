@@ -20,8 +20,8 @@ double sum_of_squares_on_gpu(const at::Tensor& grad) {
   return sum.item<double>();
 }
 
-// Whole blocks that are neighbours are the rows of one matrix, since a call for each would be slow.
-// A matrix is kept small, since ATen copies it to fp64.
+// Neighbouring blocks of equal size become the rows of one matrix, since a call for each block
+// would be slow. A matrix is small, since ATen copies it to fp64.
 std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
   constexpr int64_t kMostElements = int64_t{1} << 24;
   std::vector<at::Tensor> norms;

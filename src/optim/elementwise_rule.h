@@ -1,13 +1,13 @@
-// The base of the element-wise rules keeps their moments, and makes an update with one fused kernel
-// for each range of parameters (FlatRange).
+// The base of the element-wise rules with fused kernels: keeps the moments, and updates each range
+// of parameters (FlatRange) by one kernel.
 //
 // `Kernel` names the kernels of a rule:
-//   Constants     the numbers of an update that they read
-//   kNumMoments   the moments they take, in the order of the names given
-//   cpu<T>()      the one for working weights of element type T (kernels/cpu/kernels.h)
-//   launch(...)   the launch of its twin on a GPU (kernels/cuda/kernels.h)
-// The rule itself says what the numbers are, and how it is computed by ATen where there is no fused
-// kernel.
+//   Constants     the numbers of an update that the kernels read
+//   kNumMoments   the number of moments, in the order of `names`
+//   cpu<T>()      the CPU kernel for working weights of element type T (kernels/cpu/kernels.h)
+//   launch(...)   launches its twin on a GPU (kernels/cuda/kernels.h)
+// A rule defines numbers(), and update_aten() for parameters without fused kernels
+// (has_fused_update).
 #pragma once
 
 #include <cstring>
@@ -21,8 +21,8 @@
 
 namespace lmtrain {
 
-// Keeps the constants of an update in device memory, where its kernels read them: learning rate,
-// bias corrections, clipping factor. Each range of an element-wise rule has one struct of constants
+// Keeps the constants of an update in device memory, where the kernels read them: learning rate,
+// bias corrections, clipping factor. Each range has one struct of constants
 // (kernels/cpu/kernels.h).
 //
 // The constants stay at the same address for the whole run. So every update launches the same

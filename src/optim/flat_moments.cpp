@@ -18,7 +18,8 @@ FlatMoments::FlatMoments(const OptimizerConfig& config, const Parameters& parame
   for (size_t i = 0; i < specs.size(); ++i) {
     if (!takes(specs[i])) continue;
     const int64_t first = specs[i].offset;
-    // With the gap that follows a tensor: its weights, gradient and moments are zero and stay so.
+    // A range includes the gap after a tensor: its weights, gradient and moments are zero and stay
+    // zero.
     const int64_t end = i + 1 < specs.size() ? specs[i + 1].offset : layout.flat_size();
     const ParameterGroup group = group_of(config, specs[i]);
     const bool continues = !ranges_.empty() && ranges_.back().group == group &&

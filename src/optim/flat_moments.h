@@ -1,8 +1,8 @@
-// Keeps the moments of an element-wise rule, and the ranges of the flat buffers that it updates.
+// Keeps the moments of an element-wise rule, and the ranges of the flat buffers that the rule
+// updates.
 //
-// The rule may serve only some of the tensors; its moments then have room for these alone. Adjacent
-// tensors of one group make one range, gaps included, so that without groups AdamW is two loops
-// over one array.
+// Moments have room only for the tensors that the rule updates. Adjacent tensors of one group make
+// one range, gaps included: without groups AdamW has two ranges.
 #pragma once
 
 #include "device/dispatch.h"
@@ -14,9 +14,9 @@ namespace lmtrain {
 
 // Describes a range of elements with the same learning rate and weight decay.
 struct FlatRange {
-  int64_t first = 0;  // in the buffers of the parameters
-  int64_t size = 0;
-  int64_t moment_first = 0;  // in the moments
+  int64_t first = 0;         // element of the flat buffers of the parameters
+  int64_t size = 0;          // elements
+  int64_t moment_first = 0;  // element of the moments
   ParameterGroup group;
 
   // Returns a view of this range in `flat`, a flat buffer of the parameters.
@@ -31,7 +31,7 @@ class FlatMoments {
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
   const at::Tensor& moment(size_t i) const { return moments_[i]; }
-  // Returns the part of moment i that belongs to a range.
+  // Returns the view of moment i that belongs to a range.
   at::Tensor moment(size_t i, const FlatRange& range) const;
   const std::vector<OptimizerBuffer>& buffers() const { return buffers_; }
 
@@ -41,12 +41,12 @@ class FlatMoments {
   std::vector<OptimizerBuffer> buffers_;
 };
 
-// Returns whether the fused kernels serve these parameters: fp32 masters, and working weights on a
-// device and in a dtype that has kernels.
+// Returns whether fused kernels can update these parameters: the masters are fp32, and device and
+// dtype of the working weights have kernels.
 bool has_fused_update(const Parameters& parameters);
 
-// Calls f(offset in the parameters, offset in the moments, count) for pieces of the range, on all
-// threads.
+// Divides the range into blocks, and calls f(offset in the parameters, offset in the moments,
+// count) for each block, on all threads at once.
 template <class F>
 void for_each_piece(const FlatRange& range, const F& f) {
   parallel_for_queued(range.size, grain_rows(1), [&](int64_t begin, int64_t end) {

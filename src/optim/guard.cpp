@@ -15,13 +15,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A window of nearly equal values would call any change a spike: its deviation counts as at least
-// this share of its mean.
+// In a window of nearly equal values any change would be a spike. So the deviation counts as at
+// least this share of the mean.
 constexpr double kSmallestDeviation = 1e-3;
 
 constexpr const char* kCure = "lower optimizer.lr, raise lr_schedule.warmup, or look at the data";
 
-// How many standard deviations above the mean of `values`; 0 while there are too few of them.
+// Returns how many standard deviations `value` is above the mean of `values`; 0 if these are too
+// few.
 double sigmas_above(const std::vector<double>& values, int64_t window, double value) {
   const auto needed = static_cast<size_t>(std::max<int64_t>(2, window / 2));
   if (values.size() < needed) return 0;

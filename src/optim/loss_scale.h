@@ -1,9 +1,9 @@
-// Keeps the dynamic loss scale of fp16 (Micikevicius et al., 1710.03740): the loss is multiplied by
-// a power of two before the backward so that small gradients are not rounded to zero, and the
-// gradient is divided by it before anything reads it.
+// Keeps the dynamic loss scale of fp16 (Micikevicius et al., 1710.03740), a power of two. A step
+// multiplies the loss by it before the backward, so that small gradients do not round to zero, and
+// then divides the gradient by it.
 //
-// The scale is halved after an overflow and doubled after kInterval updates without one, and stays
-// between kFloor and kCeiling. Its state is plain data in state.json.
+// An overflow halves the scale; kInterval updates without one double it. It stays between kFloor
+// and kCeiling. state.json holds it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct LossScale {
   static constexpr double kCeiling = 16777216;  // 2^24
 
   double scale = 65536;
-  int64_t good_in_a_row = 0;  // updates since the last overflow, counted anew after kInterval
+  int64_t good_in_a_row = 0;  // updates since the scale last changed, or the last overflow
 
   bool at_floor() const { return scale <= kFloor; }
   void on_update();    // call it after each update that was applied

@@ -1,5 +1,5 @@
-// Makes the optimizer that the config names. Each rule is a file of this room, which has its
-// formula and source at its head, and a line of the table of optimizers in config/config.h.
+// Makes the optimizer that the config names. Each rule is a file NAME.cpp of this room, with
+// formula and source at its head, and a line of LMTRAIN_OPTIMIZERS in config/config.h.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace lmtrain {
 
-// Makes the optimizer of the config, for the tensors for which `takes` returns true; the others it
-// leaves as they are. The parameters must outlive it. Throws Error(kConfig) for a group that
-// matches no tensor of the model.
+// Returns the optimizer of the config. It updates only the tensors for which `takes` returns true.
+// The parameters must outlive it. Throws Error(kConfig) for a group that matches no tensor of the
+// model.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, Parameters& parameters,
                                           const ParameterFilter& takes = every_parameter);
 
-// A rule for the tensors for which `takes` returns true. The parameters must outlive it.
+// Makes one rule, with the same arguments; does not check the groups.
 using MakeRule = std::unique_ptr<Optimizer>(const OptimizerConfig& config, Parameters& parameters,
                                             const ParameterFilter& takes);
 // Declares make_adamw() and so on; NAME.cpp defines make_NAME().

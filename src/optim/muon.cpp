@@ -28,7 +28,7 @@ constexpr Quintic safely(const Quintic& p) {
   return {p.a / kSafety, p.b / kCube, p.c / (kCube * kSafety * kSafety)};
 }
 
-// From Algorithm 1 of 2505.16932; the last is that of all later iterations.
+// From Algorithm 1 of 2505.16932; all later iterations use the last one.
 constexpr std::array<Quintic, 8> kPolarExpress = {
     safely({8.28721201814563, -23.595886519098837, 17.300387312530933}),
     safely({4.107059111542203, -2.9478499167379106, 0.5448431082926601}),
@@ -39,7 +39,7 @@ constexpr std::array<Quintic, 8> kPolarExpress = {
     safely({1.8750014808534479, -1.2500016453999487, 0.3750001645474248}),
     Quintic{1.875, -1.25, 0.375}};
 
-// The hidden matrices, or all others, among the tensors that `takes` returns true for.
+// Returns a filter for the hidden matrices, or for all other tensors, among the tensors of `takes`.
 ParameterFilter taken(const ParameterFilter& takes, bool hidden) {
   return [takes, hidden](const ParameterSpec& spec) {
     return takes(spec) && is_hidden_matrix(spec) == hidden;
@@ -58,14 +58,14 @@ double update_scale(AdjustLr adjust_lr, const ParameterSpec& spec) {
   throw Error(ErrorKind::kInternal, "optimizer.adjust_lr is one without a formula");
 }
 
-// A matrix of the flat buffer.
+// Returns the view of a matrix in the flat buffer.
 at::Tensor matrix_view(const at::Tensor& flat, const ParameterSpec& spec) {
   return flat.narrow(0, spec.offset, spec.numel()).view(spec.shape);
 }
 
-// The dtype in which matrices of this shape are iterated. libtorch multiplies a batch of bf16
-// matrices otherwise, and rounds otherwise, where it has at most 16^3 products of numbers in all.
-// Matrices so small are iterated in fp32, lest their bits depend on how many are together.
+// Returns the dtype in which matrices of this shape are iterated. libtorch rounds a batch of bf16
+// matrices otherwise if it has at most 16^3 multiplications. So small matrices are iterated in
+// fp32: their bits must not depend on the size of the batch.
 at::ScalarType dtype_for(int64_t rows, int64_t columns, at::ScalarType dtype) {
   constexpr int64_t kSmall = 16;
   return dtype == at::kBFloat16 && std::min(rows, columns) <= kSmall ? at::kFloat : dtype;
@@ -235,7 +235,7 @@ at::Tensor Muon::directions(const Batch& batch, const UpdateStep& step,
   return u_Bmn;
 }
 
-// Both norms of O follow from those of its rows.
+// The norms of O before and after follow from the norms of its rows.
 at::Tensor Muon::row_factors(const Batch& batch, const at::Tensor& o_Bmn) const {
   constexpr double kEps = 1e-10;
   const at::Tensor& v_Bm = batch.second_Bm;

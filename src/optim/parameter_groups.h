@@ -1,7 +1,7 @@
 // Chooses the learning rate and weight decay of a tensor. The first group of `optimizer.groups`
-// whose glob matches the tensor's HF name sets them. A value that it does not set, or any value
-// without a group, is the default. By default every tensor of two or more dimensions has weight
-// decay, embeddings included, and a one-dimensional tensor has none.
+// whose glob matches the tensor's HF name sets them; a value that no group sets is the default:
+// optimizer.lr, and optimizer.weight_decay for tensors of two or more dimensions, embeddings
+// included, or 0 for one-dimensional tensors.
 #pragma once
 
 #include "config/config.h"
@@ -10,7 +10,7 @@
 namespace lmtrain {
 
 struct ParameterGroup {
-  double lr_ratio = 1;  // the group's lr / optimizer.lr, a factor of the schedule's rate
+  double lr_ratio = 1;  // the group's lr / optimizer.lr, a factor on the schedule's rate
   double weight_decay = 0;
   bool operator==(const ParameterGroup&) const = default;
 };

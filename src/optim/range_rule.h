@@ -1,5 +1,5 @@
-// The base of the element-wise rules without kernels: ATen's operators compute an update, range by
-// range (FlatRange), on every device and in every dtype. It keeps their moments.
+// The base of the element-wise rules without fused kernels: keeps the moments, and updates each
+// range (FlatRange) by ATen's operators, on every device and in every dtype.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class RangeRule : public Optimizer {
   const std::vector<OptimizerBuffer>& buffers() const override { return moments_.buffers(); }
 
  protected:
-  // Holds views of what a range is updated from, and its learning rate. `w` are masters; `g` is
-  // scaled already, and may be overwritten.
+  // Holds the views of a range, and its learning rate. `w` are the masters; `g` is the gradient,
+  // already multiplied by grad_scale, and may be overwritten.
   struct RangeView {
     const FlatRange& range;
     double lr;
@@ -34,7 +34,7 @@ class RangeRule : public Optimizer {
   at::Tensor moment(size_t i, const RangeView& view) const {
     return moments_.moment(i, view.range);
   }
-  // Decays the masters of a range; `u` has the sign of what is subtracted later.
+  // Decays the masters of a range. `u` has the sign of what the rule subtracts later.
   void decay(const RangeView& view, const at::Tensor& u) const {
     hyperparameters_.decay(view.w, u, view.lr, view.range.group);
   }

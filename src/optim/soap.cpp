@@ -79,17 +79,17 @@ at::Tensor rotated_back(const at::Tensor& x_Brc, const at::Tensor& left, const a
   return y_Brc;
 }
 
-// Decompositions are computed matrix by matrix, each in memory of its own. The bits of LAPACK's
-// depend on how a matrix is aligned, and in a batch that depends on the matrices before it, which
-// are others where processes divide the optimizer.
+// Matrices are decomposed one by one, each in its own memory. LAPACK's bits depend on the alignment
+// of a matrix. In a batch the alignment depends on earlier matrices, which are others if processes
+// divide the optimizer.
 
-// Writes the eigenvectors to `basis`, those of the largest eigenvalues first.
+// Writes the eigenvectors to `basis`, in descending order of eigenvalues.
 void decompose(const at::Tensor& sum_Bnn, const at::Tensor& basis_Bnn) {
   for (int64_t i = 0; i < sum_Bnn.size(0); ++i)
     basis_Bnn[i].copy_(std::get<1>(at::linalg_eigh(sum_Bnn[i])).flip({-1}));
 }
 
-// One step of orthogonal iteration from `basis`; gives the order its columns were put into.
+// Makes one step of orthogonal iteration from `basis`. Returns the order of its old columns.
 at::Tensor improve(const at::Tensor& sum_Bnn, const at::Tensor& basis_Bnn) {
   const at::Tensor product_Bnn = batched_product(sum_Bnn, basis_Bnn);
   const at::Tensor eigenvalues_Bn = (basis_Bnn * product_Bnn).sum(1);
@@ -188,7 +188,8 @@ void Soap::update_batch(Batch& batch, const UpdateStep& step, const at::Tensor& 
     apply(batch, step, correction,
           rotated_back(direction_Brc, batch.left.basis, batch.right.basis));
   }
-  // After the update, so that a gradient never meets a basis made from itself.
+  // The preconditioners follow the update, so that a gradient is never rotated by a basis made from
+  // it.
   if (batch.rotates_left) batch.left.sum.lerp_(batched_product(g_Brc, g_Brc.mT()), 1 - beta2);
   if (batch.rotates_right) batch.right.sum.lerp_(batched_product(g_Brc.mT(), g_Brc), 1 - beta2);
   if (step.number == 1) {

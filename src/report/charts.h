@@ -1,4 +1,4 @@
-// The charts of a report: which figures of the runs are drawn, and how.
+// Says which figures of the runs a report draws, and how.
 #pragma once
 
 #include <string>
@@ -12,22 +12,22 @@ namespace lmtrain {
 // with powers of two as ticks.
 enum class ChartScale { kFree, kFromZero, kPowersOfTwo };
 
-// The chart that also shows what was forecast.
+// The key of the chart that also shows the forecast.
 inline constexpr const char* kExpectedKey = "eval_loss";
 
 struct Chart {
   std::string key;  // in metrics.jsonl
-  bool evaluation;  // the key is of evaluations, else of updates
+  bool evaluation;  // true: a figure of evaluations; false: of updates
   std::string title;
-  std::string unit;  // what is drawn, in which unit
+  std::string unit;  // the figure and its unit
   ChartScale scale = ChartScale::kFree;
-  bool is_loss = false;      // may be drawn on a logarithmic axis
-  bool is_smoothed = false;  // noise of single updates hides its course
-  bool has_events = false;   // events are marked on it
+  bool is_loss = false;      // a reader may choose a logarithmic axis
+  bool is_smoothed = false;  // smoothed, since single updates are noisy
+  bool has_events = false;   // marks events
   bool is_wide = false;      // as wide as the page
 };
 
-// Returns the charts for which some run has a finite value, the most important first.
+// Returns the charts for which a run has a finite value, the most important first.
 std::vector<Chart> charts_of(const std::vector<RunRecord>& runs);
 
 }  // namespace lmtrain

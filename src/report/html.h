@@ -1,5 +1,5 @@
-// Text for an HTML page. All that comes from a run (names, paths, settings, reasons) is untrusted
-// and goes through these functions.
+// Escapes text for an HTML page. All text of a run (names, paths, settings, reasons) is untrusted
+// and must go through these functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,13 +9,13 @@
 
 namespace lmtrain {
 
-// Returns the text for element content and for attributes in double or single quotes: & < > " ' are
-// character references, bytes that are no UTF-8 and control characters but tab and newline are
-// U+FFFD.
+// Returns the text for element content and for attributes in double or single quotes: & < > " '
+// become character references; invalid UTF-8, and control characters other than tab and newline,
+// become U+FFFD.
 std::string escape_html(std::string_view text);
 
-// Returns JSON for a <script> element: "<", ">" and "&" inside strings are written as \u003c and
-// so on, so that no text can end the element. Bytes that are no UTF-8 are U+FFFD.
+// Returns JSON for a <script> element: "<", ">" and "&" inside strings become \u003c and so on, so
+// that no text can end the element. Invalid UTF-8 becomes U+FFFD.
 std::string json_for_script(const nlohmann::ordered_json& json);
 
 // Returns the values as little-endian binary32, in base64.

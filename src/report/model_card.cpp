@@ -33,7 +33,7 @@ void for_each_character(std::string_view text, const F& f) {
   }
 }
 
-// Whether a reader of YAML takes the character as it stands, and a person sees it.
+// Returns whether YAML takes the character as it is, and a person sees it.
 bool is_plain_in_yaml(char32_t c, std::string_view bytes) {
   return shown(bytes) == bytes && c != 0xFEFF && c != 0xFFFE && c != 0xFFFF;
 }
@@ -59,7 +59,7 @@ struct Figure {
   const char* format;
 };
 
-// A figure of the evaluation at the step of the model; nothing where there is none.
+// Returns a figure of the evaluation at the step of the model; nothing without one.
 std::optional<double> evaluated(const CardFacts& facts, const std::string& key) {
   if (facts.run == nullptr || !facts.step) return std::nullopt;
   const EvaluationColumn* column = evaluation_of(*facts.run, key);
@@ -70,7 +70,7 @@ std::optional<double> evaluated(const CardFacts& facts, const std::string& key) 
   return std::nullopt;
 }
 
-// The held-out figures at the step of the model.
+// Returns the held-out figures at the step of the model.
 std::vector<Figure> held_out_figures(const CardFacts& facts) {
   std::vector<Figure> figures;
   std::optional<double> loss = evaluated(facts, "eval_loss");
@@ -178,7 +178,7 @@ std::string card_section(const std::string& title, const std::string& text) {
   return str("\n## ", title, "\n\n", text);
 }
 
-// A block of code; no line of `text` ends it.
+// Returns a block of code with a fence that no line of `text` can end.
 std::string fenced(const std::string& language, const std::string& text) {
   size_t longest = 0, run = 0;
   for (const char c : text) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
@@ -252,7 +252,8 @@ std::string schedule_text(const Config& config, const SettingTable& table) {
   return text + str(", to ", printed("%.6g", schedule.min_ratio), " of the peak");
 }
 
-// Passes over the text so far, by the weights of its sources; nothing where its size is not known.
+// Returns the passes over the text so far, by the weights of its sources; nothing if the size is
+// not known.
 std::optional<double> passes_of(const CardFacts& facts) {
   if (facts.totals == nullptr || facts.config == nullptr || !facts.tokens) return std::nullopt;
   double once = 0;
@@ -383,7 +384,7 @@ std::string use_section(const CardFacts& facts) {
 
 // ---- The config that trains the model again ----
 
-// Settings that decide no weight, or that belong to one machine.
+// Returns false for settings that decide no weight, or belong to one machine.
 bool is_of_the_recipe(const std::string& key) {
   for (const char* left_out :
        {"name", "run_dir", "forecast", "threads", "device", "compile", "data.cache_dir",
@@ -394,7 +395,7 @@ bool is_of_the_recipe(const std::string& key) {
   return true;
 }
 
-// Settings whose defaults follow others are written out.
+// Returns true for settings whose defaults follow from other settings.
 bool is_always_written(const std::string& key) {
   for (const char* section :
        {"model.", "optimizer.", "lr_schedule.", "sequence.", "train.", "batch."})

@@ -52,7 +52,7 @@ std::string time_spent(double seconds) {
   return seconds < 10 ? printed("%.1fs", seconds) : format_duration(seconds);
 }
 
-// A figure with another one that belongs to it in small letters below.
+// Returns a figure with a related one in small letters below.
 std::string with_small(const std::string& figure, const std::string& small) {
   return figure == kNone ? kNone : str(figure, " <small>", small, "</small>");
 }
@@ -77,7 +77,7 @@ double last_of(const RunRecord& run, const std::string& key) {
   return column == nullptr || column->value.empty() ? std::nan("") : column->value.back();
 }
 
-// "2026-11-21 10:47 UTC" of the time in a file.
+// Returns the time of a file as "2026-11-21 10:47 UTC".
 std::string time_text(const std::string& time) {
   std::string text = time.substr(0, 16);
   std::replace(text.begin(), text.end(), 'T', ' ');

@@ -269,7 +269,7 @@ std::vector<RunRecord> read_run_records(const std::vector<RunFiles>& files, size
   for (size_t i = 1; i < num_threads; ++i) {
     try {
       threads.push_back(start_thread(work));
-    } catch (const Error&) {  // those that are there do the work
+    } catch (const Error&) {  // the existing threads do the work
       break;
     }
   }

@@ -1,5 +1,5 @@
-// Reads what a run folder says about its run, for a report. It takes no lock and changes nothing,
-// so a run may be in progress; then the record is of the moment.
+// Reads the files of a run folder for a report. Takes no lock and changes nothing; of a run in
+// progress the record shows the present state.
 #pragma once
 
 #include <cstddef>
@@ -16,84 +16,81 @@
 
 namespace lmtrain {
 
-// Reads events.jsonl of a run (docs/formats/run_folder.md) for people: each event that is no matter
-// of routine, with one sentence that says what happened.
+// Describes an event of events.jsonl (docs/formats/run_folder.md) for people.
 struct RunEvent {
   std::string time;  // as in the file
   std::string kind;  // "skip", "rollback", ...
-  double step = 0;   // where it stands on the curves: updates applied before it
-  std::string text;  // what is known beside these; may be empty
+  double step = 0;   // its place on the curves: updates applied before it
+  std::string text;  // the other fields, for people; may be empty
 };
 
-// A text that the model wrote behind a prompt at an evaluation.
+// A text with which the model continued a prompt at an evaluation.
 struct SampleEvent {
   double step = 0;
   std::string prompt, text;
 };
 
 struct RunEvents {
-  // In the order of the file: all but saves, samples, and the plain beginning and end of a run. Of
-  // each kind at most kMostEventsOfAKind are here, the first ones and the last ones.
+  // In the order of the file, without saves, samples, and the plain beginning and end of a run. Of
+  // each kind at most kMostEventsOfAKind: the first ones and the last ones.
   std::vector<RunEvent> events;
-  // By ascending step. Where a run has evaluated a step again, after a resume, its last texts are
-  // here. Of many the first ones and the last ones are here, likewise.
+  // By ascending step; for a step that a run has evaluated again, the last texts. At most
+  // kMostEventsOfAKind, likewise.
   std::vector<SampleEvent> samples;
-  std::map<std::string, int64_t> counts;  // of all kinds
-  std::string device, precision;          // as of the last start or resume; empty: unknown
-  std::optional<double> peak_memory;      // bytes; the largest that an event names
+  std::map<std::string, int64_t> counts;  // number of events by kind, all kinds
+  std::string device, precision;          // of the last start or resume; empty: unknown
+  std::optional<double> peak_memory;      // bytes; the largest in any event
 };
 inline constexpr size_t kMostEventsOfAKind = 400;
 
-// A missing file has no events, and lines that are damaged are skipped. Throws Error(kIo) or
-// Error(kData) when the file cannot be read or is no file.
+// Returns the events of a file, without damaged lines; none if the file is missing. Throws
+// Error(kIo), and Error(kData) if the path is no file.
 RunEvents read_run_events(const std::filesystem::path& file);
 
-// Names the files to read. All but `config` may be missing.
+// Names the files to read. Only `config` must exist.
 struct RunFiles {
   std::filesystem::path folder, config, status, metrics, events;
 };
 
 struct RunRecord {
   std::filesystem::path folder;
-  std::string label;  // run_record.h; empty until then
-  // config.json without its identity and digest; an empty object where it cannot be read.
+  std::string label;  // the caller sets it (run_labels())
+  // config.json without its identity and digest; an empty object if it is damaged.
   nlohmann::json settings = nlohmann::json::object();
 
-  // From status.json; empty where it is missing or damaged. `updated` is a time in UTC.
+  // From status.json; empty if that is missing or damaged. `updated` is a time in UTC.
   std::string state, updated, checkpoint;
-  // The folder of the checkpoint with the lowest held-out loss of those that are there; empty where
-  // no evaluation says which.
+  // The folder of the present checkpoint with the lowest held-out loss; empty if no evaluation
+  // tells.
   std::string best_checkpoint;
 
   RunCurves curves;
   std::vector<EvaluationColumn> evaluations;
-  std::optional<ExpectedCurve> expected;  // of eval_loss, where the run has a forecast
+  std::optional<ExpectedCurve> expected;  // of eval_loss, if the run has a forecast
   RunEvents events;
-  // Figures of the last update; NaN or 0 where there is none. `loss` is the mean of the last
-  // kLossShare of the updates, at least one.
+  // Figures of the last update; 0 without updates. `loss` is the mean of the last kLossShare of the
+  // updates, at least one; NaN if none is finite.
   double step = 0, tokens = 0, elapsed = 0, loss = 0;
-  std::optional<int64_t> num_parameters;  // as the caller knows them
+  std::optional<int64_t> num_parameters;  // the caller sets it
 
-  std::vector<std::string> notes;  // sentences for people about what could not be read
+  std::vector<std::string> notes;  // sentences for people, about files that are damaged
 };
 inline constexpr double kLossShare = 0.01;
 
-// `most_buckets` limits the points of a curve. Throws Error(kIo), Error(kData) for something
-// that is no file where a file should be, and StopRequested on a signal.
+// Reads one run. `most_buckets` limits the points of a curve. Throws Error(kIo), also if `config`
+// is missing, Error(kData) if a path is no file, and StopRequested on a signal.
 RunRecord read_run_record(const RunFiles& files, size_t most_buckets);
-// Reads several, each in a thread of its own as far as there are processors.
+// Reads several runs, on all processors, in the order of `files`. Throws the same errors.
 std::vector<RunRecord> read_run_records(const std::vector<RunFiles>& files, size_t most_buckets);
 
 // Returns the column with this key, or null.
 const EvaluationColumn* evaluation_of(const RunRecord& run, const std::string& key);
-// Returns the last value of "eval_loss"; none when there was no evaluation, or it is not finite.
+// Returns the last value of "eval_loss"; nothing without an evaluation, or if it is not finite.
 std::optional<double> final_held_out_loss(const RunRecord& run);
 
-// Short names by which the runs of a report can be told apart.
-
-// Returns for each folder the last component of its path; where several are equal, these have as
-// many components more as tell them apart: "a/run" and "b/run". Bytes that are no UTF-8 become
-// U+FFFD. Requires absolute paths that differ.
+// Returns a short name for each folder: the last component of its path, with more components where
+// names are equal ("a/run" and "b/run"). Invalid UTF-8 becomes U+FFFD. Requires absolute paths that
+// differ.
 std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace lmtrain

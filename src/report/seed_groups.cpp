@@ -72,7 +72,7 @@ FlatSettings settings_that_count(const RunRecord& run) {
   return flat;
 }
 
-// Names each group by the settings that tell it from the others, at most kMostNamed of them.
+// Names each group by the settings that differ between groups, at most kMostNamed of them.
 void name_groups(std::vector<SeedGroup>& groups, const std::vector<FlatSettings>& settings) {
   constexpr size_t kMostNamed = 3;
   const std::vector<SettingsRow> rows = differing_settings(settings);

@@ -77,7 +77,7 @@ Curve pairs_of(std::span<const X> x, std::span<const Y> y) {
   return curve;
 }
 
-// The mean of every so many points, where there are too many.
+// Returns the curve with at most kMostPoints points, each the mean of several.
 Curve thinned(const Curve& curve) {
   if (curve.size() <= kMostPoints) return curve;
   Curve thin;
@@ -111,8 +111,8 @@ struct ShownRange {
   double low = 0, high = 1;
 };
 
-// The values to be shown. Those of the first steps, and the largest hundredth, are left out of it:
-// they would press all others together.
+// Returns the values that the axis spans. Leaves out the values of the first steps, and the largest
+// hundredth, which would squeeze all others.
 ShownRange range_of(const Chart& chart, const std::vector<Curve>& curves, double most_x) {
   constexpr double kFirstSteps = 0.02, kShown = 0.99;
   std::vector<double> values, all;
@@ -201,7 +201,7 @@ class Drawing {
                : str("<path class=\"line ", run_classes(run), extra, "\" d=\"", line, "\"/>");
   }
 
-  // What was forecast: a dashed line in a band.
+  // Draws the forecast: a dashed line in a band.
   std::string expected(const ExpectedCurve& curve, size_t run) const {
     std::string there, back;
     Curve middle;

@@ -88,8 +88,8 @@ std::optional<std::string> describe_change(const std::string& path, const FileMa
   return std::nullopt;
 }
 
-// Whether another size of the file is another text: not where lines may be blank, or where what is
-// no text may have changed.
+// Returns whether another size of the file proves another text: not if lines may be blank, or parts
+// other than text may have changed.
 bool is_plain_text(const fs::path& path, DataFormat format) {
   const bool is_text_name = path.extension() == ".txt" || path.extension() == ".md";
   return is_text_name && (format == DataFormat::kText || format == DataFormat::kAuto);

@@ -1,7 +1,7 @@
-// Keeps a list of the files that a run's data are made from, with size and modification time
-// (data_files.json, docs/formats/run_folder.md), and how much text they hold (data_totals.json). A
-// resume uses the list to name files that have changed. The fingerprint of the data, not this list,
-// decides whether the run can go on.
+// Keeps a list of the files of a run's data, with size and modification time (data_files.json,
+// docs/formats/run_folder.md), and the amount of their text (data_totals.json). A resume names the
+// files that have changed by this list. But the fingerprint of the data decides whether the run can
+// go on.
 #pragma once
 
 #include <filesystem>
@@ -16,28 +16,28 @@
 namespace lmtrain {
 
 // Replaces the list of `run` by the present files of data.train, data.eval and the given tokenizer.
-// When files are missing, or the list cannot be written, the old list stays, and a warning says so.
-// Throws Error(kIo) when the run folder is gone.
+// If files are missing, or the list cannot be written, warns, and the old list stays. Throws
+// Error(kIo) if the run folder is gone.
 void record_data_files(const RunFolder& run, const Config& config);
 
-// Makes data_totals.json of `run` (formats/data_totals.h) say the totals of its data. `sources` are
-// the sources of its order of data. Throws Error(kIo).
+// Writes the totals of the data into data_totals.json of `run` (formats/data_totals.h). `sources`
+// are the sources of the order of data. Throws Error(kIo).
 void record_data_totals(const RunFolder& run, const PreparedData& data,
                         const std::vector<SourceSummary>& sources);
 
-// Logs a warning that names files which differ from the list, if there are any. Their text is then
-// read again, which may take long, before it is known whether the run can go on. Without a list
-// there is no warning. Throws the errors of list_source_files() (text/sources.h).
+// Warns of files that differ from the list, if there are any. Preparation reads their text again,
+// which may take long, to find out whether the run can go on. Without a list does nothing. Throws
+// the errors of list_source_files() (text/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
-// Throws Error(kData) that names the files, when the list alone tells that the text has changed: a
-// text file (.txt, .md) that is one document has another size. Throws no such error without a list,
-// or when only the text can tell. Throws the errors of list_source_files().
+// Throws Error(kData) that names the files if the list proves that the text has changed: a text
+// file (.txt, .md) that is one document has another size. Without a list, or without such a proof,
+// passes. Throws the errors of list_source_files().
 void refuse_changed_text(const RunFolder& run, const Config& config);
 
-// Throws Error(kData) when two fingerprints of data differ, and names the files that have changed.
-// `recorded` is the fingerprint with which the checkpoint or trial in the folder `trained` was
-// trained. `fingerprint` belongs to the data now prepared from the files of `config`.
+// Throws Error(kData) that names the changed files if two fingerprints differ: `recorded`, of the
+// data on which the checkpoint or trial in the folder `trained` was trained, and `fingerprint`, of
+// the data now prepared from the files of `config`.
 void require_same_data(const RunFolder& run, const std::filesystem::path& trained,
                        const std::string& recorded, const Config& config,
                        const std::string& fingerprint);

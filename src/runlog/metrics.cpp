@@ -45,14 +45,14 @@ std::vector<EvalFigure> figures_of(const Evaluation& evaluation) {
   return figures;
 }
 
-// A crash of the machine may leave half a line; what follows begins on a line of its own.
+// A crash of the machine may leave half a line. Ends it, so that the next event begins a new line.
 void end_torn_line(const std::filesystem::path& path) {
   if (!is_there(path)) return;
   const MappedFile file(path);
   if (!file.bytes().empty() && file.bytes().back() != '\n') append_file(path, "\n", /*sync=*/false);
 }
 
-// The figures of tasks, by their keys in metrics.jsonl.
+// Returns the figures of tasks, by their keys in metrics.jsonl.
 std::vector<std::pair<std::string, double>> task_figures(const std::vector<TaskResult>& tasks) {
   std::vector<std::pair<std::string, double>> figures;
   for (const TaskResult& task : tasks) {
@@ -99,7 +99,7 @@ LogFiles::LogFiles(const RunFolder& run, const TrainingState& state, bool tensor
   end_torn_line(run.events());
   if (!tensorboard) return;
   try {
-    // What an earlier process has written of later steps does not count any more.
+    // Values that an earlier process has written for later steps must not count any more.
     const bool is_first = state.step == 0 && list_folder_if_there(run.tensorboard()).empty();
     tensorboard_.emplace(run.tensorboard(), is_first ? std::nullopt : std::optional(state.step));
   } catch (const Error& error) {

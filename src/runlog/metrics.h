@@ -1,7 +1,8 @@
 // Writes the files that a run leaves for people and programs: metrics.jsonl, events.jsonl,
 // status.json and tensorboard/. docs/formats/run_folder.md lists their fields. Each call appends a
 // line at once. Numbers that are not finite become null. Throws Error(kIo). A patient LogFiles
-// keeps the lines that the disk refuses; it throws only in sync(), or when the run folder is gone.
+// keeps the lines that the disk refuses; it throws only in sync(), or if the run folder is gone.
+// Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -21,19 +22,19 @@
 
 namespace lmtrain {
 
-// A LineFile is a file of the run to which whole lines are appended. A patient one keeps the lines
-// that the disk does not take, warns once, and writes them before the next line that it takes. So a
-// run that outlives a full disk (checkpoint.on_save_error "continue") has every line in the end.
+// A LineFile appends whole lines to a file. A patient one keeps the lines that the disk refuses,
+// warns once, and writes them before the next line. So a run that outlives a full disk
+// (checkpoint.on_save_error "continue") has every line in the end.
 class LineFile {
  public:
-  // Does not touch the file yet. It need not be there, its folder must. `kept` are whole lines that
-  // an earlier LineFile could not write; they are written before the next line.
+  // Does not touch the file yet. The file may be missing, its folder not. `kept` are whole lines
+  // that an earlier LineFile could not write; they are written before the next line.
   LineFile(std::filesystem::path path, bool patient, std::string kept = {});
 
-  // Appends the line, which ends without a newline character. Throws Error(kIo) where the system
-  // refuses; a patient file only where its folder is gone.
+  // Appends `line`, which has no newline at its end. Throws Error(kIo) if the system refuses; a
+  // patient file only if its folder is gone.
   void append(const std::string& line);
-  // Returns when all lines are on disk, those that were kept among them. Throws Error(kIo).
+  // Returns when all lines, also kept ones, are on disk. Throws Error(kIo).
   void sync();
   // Returns the lines that are not in the file yet.
   const std::string& kept() const { return kept_; }
@@ -44,8 +45,9 @@ class LineFile {
   std::string kept_;  // lines that are not in the file yet
 };
 
-// Holds the figures of an applied update, as metrics.jsonl has them. `tokens` counts from the start
-// of the run, `tokens_per_second` is for this step, `mfu` a fraction, and `elapsed` in seconds.
+// Holds the figures of an applied update, as metrics.jsonl has them. `tokens` counts targets from
+// the start of the run, `tokens_per_second` is of this step, `mfu` a fraction, `elapsed` in
+// seconds.
 struct UpdateMetrics {
   int64_t step = 0, tokens = 0;
   double loss = 0, grad_norm = 0, lr = 0;
@@ -56,17 +58,17 @@ struct UpdateMetrics {
   std::optional<StepBalance> balance = {};  // set with several processes
 };
 
-// Returns the model FLOPs utilization of `num_devices` devices that reach `flops_per_second`
-// together. Returns nothing when the peak of one device is not known.
+// Returns the model FLOPs utilization, a fraction, of `num_devices` devices that reach
+// `flops_per_second` together; nothing if the peak of one device is not known.
 std::optional<double> model_flops_utilization(double flops_per_second, int num_devices,
                                               std::optional<double> peak_of_one);
 
 class LogFiles {
  public:
-  // Appends to existing files, and begins a TensorBoard file if `tensorboard`. If `patient`, lines
-  // that cannot be written are kept (LineFile), and a TensorBoard file is given up. First
-  // mend_metrics() (metrics_check.h) must cut metrics.jsonl back to `state`. `kept_events` is the
-  // result of kept_events() of the LogFiles before this one.
+  // Appends to existing files, and begins a TensorBoard file if `tensorboard`. If `patient`, it
+  // keeps the lines that it cannot write (LineFile), and gives up a TensorBoard file that it cannot
+  // write. First mend_metrics() (metrics_check.h) must cut metrics.jsonl back to `state`.
+  // `kept_events` is the kept_events() of the former LogFiles.
   LogFiles(const RunFolder& run, const TrainingState& state, bool tensorboard, bool patient = false,
            std::string kept_events = {});
 
@@ -76,7 +78,7 @@ class LogFiles {
                   const std::vector<TaskResult>& tasks = {});
   // Returns when all metrics and events are on disk, so that a checkpoint can rely on them.
   void sync();
-  // Returns the lines of events that a full disk has kept out of the file.
+  // Returns the events that are not in the file yet, since the disk is full.
   const std::string& kept_events() const { return events_.kept(); }
 
   // Appends a line to events.jsonl; `fields` are added to time, event, step, batch, reason.
@@ -99,14 +101,13 @@ class LogFiles {
 std::string event_line(const std::string& name, const TrainingState& state,
                        const std::string& reason, const nlohmann::ordered_json& fields);
 
-// Rewrites status.json atomically and returns its one line. `state` is running, done, stopped,
-// diverged or failed. The checkpoint it names is the newest one up to training.step. A missing
-// exit_code becomes null.
+// Replaces status.json atomically and returns its one line. `state` is running, done, stopped,
+// diverged or failed. It names the newest checkpoint up to training.step. A missing exit_code
+// becomes null.
 std::string write_status(const RunFolder& run, const std::string& state,
                          const TrainingState& training, std::optional<int> exit_code);
 // Returns the line of status.json if it says that the run is done at this step, with its checkpoint
-// in this folder; otherwise an empty text. With `of_any_folder` the checkpoint may also be in the
-// folder that this one was copied from.
+// in this folder or, with `of_any_folder`, in any folder; otherwise an empty text.
 std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder = false);
 // Does as write_status() for a run that ended with an error: `state` is "diverged" for kNumeric,
 // else "failed".

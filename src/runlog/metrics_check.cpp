@@ -35,7 +35,7 @@ bool is_count(const nlohmann::json& line, const char* key) {
   return found != line.end() && found->is_number_integer() && found->get<int64_t>() >= 0;
 }
 
-// All figures of an evaluation, those of its sets and lengths too.
+// Returns whether all figures of an evaluation, also of its sets and lengths, are numbers or null.
 bool has_whole_figures(const nlohmann::json& line) {
   for (const auto& [key, value] : line.items()) {
     if (key.starts_with("eval_") && !value.is_number() && !value.is_null()) return false;
@@ -80,8 +80,8 @@ std::vector<Line> read_lines(std::string_view bytes) {
   return lines;
 }
 
-// The indices of as many updates up to `last` as there can be in ascending order: a damaged step
-// number costs its own line alone. (Longest increasing subsequence, by the smallest end of each
+// Returns the indices of the longest ascending sequence of updates up to `last`, so that a damaged
+// step number costs only its own line. (Longest increasing subsequence, by the smallest end of each
 // length.)
 std::vector<size_t> updates_in_order(const std::vector<Line>& lines, int64_t last) {
   constexpr size_t kNowhere = SIZE_MAX;
@@ -111,8 +111,8 @@ fs::path free_name(const fs::path& file) {
   }
 }
 
-// Returns whether the lines at the beginning of `bytes` are of updates that the state has. Some of
-// them may be damaged, so that most of several decide.
+// Returns whether `bytes` begin with updates that the state has. Some lines may be damaged, so the
+// majority of several lines decides.
 bool begins_before(std::string_view bytes, const TrainingState& state) {
   constexpr int kAsked = 16;
   int before = 0, after = 0;
@@ -126,8 +126,8 @@ bool begins_before(std::string_view bytes, const TrainingState& state) {
   return before > after;
 }
 
-// Returns the first byte of the part to look at: the last `examined` bytes, whole lines of them, or
-// as many more as it takes to begin before the end of the state.
+// Returns the first byte to examine, at the beginning of a line: the last `examined` bytes, doubled
+// until they begin with updates that the state has.
 size_t first_examined(std::string_view bytes, const TrainingState& state, uint64_t examined) {
   for (uint64_t size = examined; size < bytes.size(); size *= 2) {
     const size_t newline = bytes.find('\n', bytes.size() - size - 1);
@@ -142,7 +142,7 @@ struct Mended {
   MetricsDamage damage;
 };
 
-// `is_whole`: `bytes` are all of the file, and its updates begin with step 1.
+// Mends `bytes`. If `is_whole`, they are the whole file, whose updates must begin with step 1.
 Mended mend(std::string_view bytes, const TrainingState& state, bool is_whole) {
   const std::vector<Line> lines = read_lines(bytes);
   const std::vector<size_t> updates = updates_in_order(lines, state.step);

@@ -1,5 +1,6 @@
-// Keeps a text file in Prometheus' exposition format (log.prometheus), which the textfile collector
-// of node_exporter reads: the newest figures of a run, each with the labels run and host.
+// Writes the newest figures of a run into a text file in Prometheus' exposition format
+// (log.prometheus), which the textfile collector of node_exporter reads. Each figure has the labels
+// run and host.
 //
 // Source: prometheus.io/docs/instrumenting/exposition_formats
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace lmtrain {
 
-// The figures after a step. Those without a value are left out of the file.
+// Holds the figures after a step. The file leaves out figures without a value.
 struct PrometheusFigures {
   int64_t step = 0, tokens = 0;
   std::optional<double> loss{}, eval_loss{}, grad_norm{}, lr{}, tokens_per_second{};
@@ -22,13 +23,13 @@ struct PrometheusFigures {
 
 class PrometheusFile {
  public:
-  // `run` and `host` are the values of the labels; bytes that are no UTF-8 become U+FFFD. Writes
-  // nothing yet.
+  // `run` and `host` are the values of the labels; invalid UTF-8 becomes U+FFFD. Writes nothing
+  // yet.
   PrometheusFile(std::filesystem::path path, const std::string& run, const std::string& host);
 
-  // Replaces the file, so that a reader sees the old figures or the new ones. Throws Error(kIo).
+  // Replaces the file atomically, without a sync. Throws Error(kIo).
   void write(const PrometheusFigures& figures) const;
-  // Does the same, but never throws Error: the first failure of several in a row is a warning.
+  // Does the same, but never throws Error: it warns of the first failure of several in a row.
   void refresh(const PrometheusFigures& figures);
 
  private:
@@ -37,9 +38,9 @@ class PrometheusFile {
   bool has_failed_ = false;
 };
 
-// Throws Error where the file of log.prometheus cannot be written: Error(kUsage) when its folder is
-// missing or is no folder, or what is at the path is no regular file; Error(kIo) when the system
-// does not let this process write there. Does nothing without log.prometheus.
+// Checks that the file of log.prometheus can be written; passes without log.prometheus. Throws:
+//   Error(kUsage)  its folder is missing or no folder, or its path is no regular file
+//   Error(kIo)     the system does not let this process write there
 void require_prometheus_writable(const LogConfig& config);
 
 }  // namespace lmtrain

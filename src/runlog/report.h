@@ -1,5 +1,4 @@
-// Makes texts about a run for people: what it will do, the line of a step, how it ended. The
-// functions are pure.
+// Makes texts about a run for people: what it will do, the line of a step, how it ended.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +17,16 @@
 
 namespace lmtrain {
 
-// Returns some lines to show before a run: model, device, data, lengths, steps, evaluations.
-// `config` is resolved, `order` is the run's order of `data`, `folder` is the run's. `eval_targets`
-// are the targets of an evaluation; none: there is no held-out text.
+// Returns lines to show before a run: model, device, batches, sources, steps, evaluations. `config`
+// is resolved, `order` is the run's order of `data`, `folder` the run folder. `eval_targets` is the
+// number of targets of an evaluation; nothing without held-out text.
 std::string run_summary(const Config& config, const PreparedData& data, const BatchOrder& order,
                         std::optional<int64_t> eval_targets, const std::filesystem::path& folder);
 
 struct StepReport {
   int64_t step = 0;
-  int64_t steps = 0;  // of the run, as planned
-  double share = 0;   // of the run that is done, from 0 to 1
+  int64_t steps = 0;  // of the whole run, as planned
+  double share = 0;   // how much of the run is done, from 0 to 1
   double loss = 0, lr = 0;
   int64_t length = 0;
   double tokens_per_second = 0;
@@ -39,8 +38,8 @@ struct StepReport {
 // elapsed, length, lr, tokens/s, share, loss.
 std::vector<LinePart> step_line(const StepReport& report);
 
-// Returns the figures of an evaluation after `step`: a line for all held-out text, and a line for
-// each of the first kMostSetsShown sets.
+// Returns the figures of an evaluation after `step`: a line for all held-out text, and one for each
+// of the first kMostSetsShown sets.
 std::string evaluation_note(int64_t step, const Evaluation& evaluation);
 inline constexpr size_t kMostSetsShown = 12;
 
@@ -52,30 +51,30 @@ struct Evaluated {
 struct EndReport {
   int64_t steps = 0, tokens = 0;
   std::optional<double> loss;
-  std::optional<Evaluated> last, best;         // evaluations, by held-out loss
+  std::optional<Evaluated> last, best;         // the last evaluation, and the lowest loss
   double training = 0, evaluating = 0;         // seconds of this process
-  double saving = 0, elapsed = 0;              // likewise; elapsed: all of it
+  double saving = 0, elapsed = 0;              // seconds of this process; elapsed: in all
   std::optional<std::filesystem::path> saved;  // the newest checkpoint
-  // The checkpoint with the lowest held-out loss among the present ones. Other commands take it
-  // when they are given the run's folder. None: no evaluation says which it is.
+  // The present checkpoint with the lowest held-out loss, which other commands take if they get the
+  // run folder; nothing: no evaluation tells.
   std::optional<Evaluated> best_checkpoint;
   std::filesystem::path best_path;
   int64_t saved_step = 0;  // of the newest checkpoint
   std::string early_stop;  // early_stop_reason(); empty: the run did not end early
 };
 
-// Returns some lines: steps, tokens and time; losses; why it ended early; the checkpoints.
+// Returns the lines of the end: steps, tokens and time; losses; why it ended early; the
+// checkpoints.
 std::string end_summary(const EndReport& report);
 // Returns the accuracies of tasks in one line, and their centred mean (eval/task_result.h).
 std::string task_line(const std::vector<TaskResult>& tasks);
-// Returns why eval.early_stop, which is set, ends the run in this state.
+// Returns why eval.early_stop ends the run in this state. Requires eval.early_stop.
 std::string early_stop_reason(const Config& config, const TrainingState& state);
-// Returns a line for people that names the best checkpoint, where it is not the newest one; else
-// empty.
+// Returns a line for people that names the best checkpoint; empty if it is the newest one.
 std::string best_note(const EndReport& report);
-// Returns the commands that a person may want next with the finished run in `folder`: `eval` if
-// there is held-out text, `generate`, and a command to train on. `best_note` stands before them.
-// The command to train on depends on the run:
+// Returns the commands that a person may want next for the finished run in `folder`: `eval` if
+// there is held-out text, `generate`, and a command that trains further. `best_note` stands before
+// them. The last command depends on the run:
 //   it `ended_early`               goes on with this run
 //   its learning rate is constant  makes this run longer
 //   any other schedule             begins a new run from these weights, since the rate would jump

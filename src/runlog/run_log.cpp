@@ -144,7 +144,7 @@ void RunLog::begin(const TrainingState& state) {
       files_->sync();  // what a full disk has kept out of it
     } catch (const Error& error) {
       if (!outlives_full_disk()) throw;
-      kept_events = files_->kept_events();  // metrics are those of steps that come again
+      kept_events = files_->kept_events();  // kept metrics are of steps that come again
       log_warning(str(error.what(), "; the run goes on"));
     }
   }

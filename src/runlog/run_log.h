@@ -1,16 +1,15 @@
-// Reports everything about a run. People get the progress line, notes, warnings and the summary at
-// the end. Programs get metrics.jsonl, events.jsonl, status.json, TensorBoard and the file of
+// Reports on a run. People get the progress line, notes, warnings and the summary at the end.
+// Programs get metrics.jsonl, events.jsonl, status.json, TensorBoard and the file of
 // log.prometheus. A run that is done gets its model cards (checkpoint/model_card.h). The log also
-// estimates the time left. It is given the state and figures, and decides nothing. On ranks after 0
-// it is quiet: every call does nothing and returns an empty text.
+// estimates the time left. It decides nothing. On ranks after 0 every call does nothing and returns
+// an empty text.
 //
 // begin() must come before all calls that write to the files, unless a function says otherwise.
 // Only the trainer's thread may call it. Throws Error(kIo) when a file cannot be written.
 //
-// With checkpoint.on_save_error "continue", lines that the disk refuses are kept and written later
-// (runlog/metrics.h), and so is a status "running". Even then sync() throws, which begin()
-// and ended() call too, and every write throws when the run folder is gone.
-// docs/formats/run_folder.md lists the events.
+// With checkpoint.on_save_error "continue", the log keeps lines, and a status "running", that the
+// disk refuses, and writes them later (runlog/metrics.h). Even then sync() and ended() throw, and
+// every write throws if the run folder is gone. docs/formats/run_folder.md lists the events.
 #pragma once
 
 #include <chrono>
@@ -44,8 +43,8 @@ namespace lmtrain {
 // Holds the figures of an update that was applied.
 struct AppliedStep {
   double loss = 0, grad_norm = 0, lr = 0;
-  int64_t length = 0, targets = 0;          // tokens in a row; targets in the whole batch
-  double seconds = 0;                       // waiting for data included
+  int64_t length = 0, targets = 0;          // tokens of a row; targets of the whole batch
+  double seconds = 0;                       // of the step, waiting for data included
   std::optional<StepBalance> balance = {};  // set with several processes
 };
 
@@ -62,8 +61,8 @@ nlohmann::ordered_json start_fields(const Config& config);
 class RunLog {
  public:
   // `config` is resolved. `eval_targets` is the number of targets of an evaluation; nothing without
-  // held-out text. `started` is the time at which this process began the run. `num_processes` train
-  // it together, each on its own device; this one is `rank`. Writes nothing yet.
+  // held-out text. This process began the run at `started`. `num_processes` train it together, each
+  // on its own device; this one is `rank`. Writes nothing yet.
   RunLog(const Config& config, const RunFolder& run, std::optional<int64_t> eval_targets,
          std::chrono::steady_clock::time_point started, int num_processes, int rank = 0);
 
@@ -75,26 +74,26 @@ class RunLog {
   std::string done_status(const TrainingState& state) const;
   // Logs a note that the run was finished before, and the commands that may come next.
   void note_finished(const TrainingState& state, Stop why) const;
-  // Cuts metrics.jsonl back to `state`, and writes an event `resume` if settings were changed.
-  // `status` is the result of done_status(), and is returned unless it is empty. If it is empty,
-  // writes status.json and returns its line; also writes an event `end`, unless the run was only
-  // copied.
+  // Cuts metrics.jsonl back to `state`, writes an event `resume` if settings were changed, and
+  // writes the model cards. Returns `status`, the result of done_status(), unless it is empty. If
+  // it is empty, writes status.json and returns its line, and writes an event `end` unless the run
+  // was only copied.
   std::string finished_before(const TrainingState& state, Stop why, const std::string& status,
                               const nlohmann::ordered_json& changed_settings) const;
 
   // Calls put_metrics_aside() of metrics_check.h, warns with its text, if any, and returns the
   // text. Needs no begin().
   std::string put_metrics_aside() const;
-  // Opens the logs: metrics.jsonl is cut back to `state`, and mended. Call it again whenever the
-  // run goes back to a checkpoint.
+  // Opens the logs, and cuts metrics.jsonl back to `state` (mend_metrics()). Call it again whenever
+  // the run goes back to a checkpoint.
   void begin(const TrainingState& state);
   // Writes the event `resume` if `resumed`, else `start`, and status.json. `reason` is the result
   // of put_metrics_aside().
   void started(const TrainingState& state, bool resumed, const std::string& reason,
                const nlohmann::ordered_json& changed_settings);
 
-  // Time is counted in laps: the time since begin_lap() belongs to the update, evaluation or save
-  // that is reported next. Each of these reports begins the next lap.
+  // The log counts time in laps: the time since begin_lap() belongs to the next reported update,
+  // evaluation or save. Each of these reports begins the next lap.
   void begin_lap() { lap(); }
   // Adds the seconds that a step waited for data; they are part of its time.
   void add_wait(double seconds) { seconds_waited_ += seconds; }
@@ -108,16 +107,16 @@ class RunLog {
                  const std::vector<TaskResult>& tasks);
   // Writes an event and a note of each sample.
   void sampled(const TrainingState& state, const std::vector<SampledText>& samples);
-  // Counts the lap as time of a save: the training loop handed over a checkpoint, or waited until
-  // it was written.
+  // Counts the lap as time of a save: the training loop has handed over a checkpoint, or waited for
+  // it.
   void add_save();
 
   // The next four write an event. All but spike() also warn.
   void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
   void spike(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
   void skipped(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
-  // The run went back from step `from_step` to `state`. `checkpoint` is the folder of the
-  // checkpoint that it went back to; nothing: the run begins again.
+  // The run went back from step `from_step` to `state`, which it loaded from the folder
+  // `checkpoint`; nothing: the run begins again.
   void rolled_back(const TrainingState& state, const RefusedBatch& refused,
                    const std::string& reason, int64_t from_step,
                    const std::optional<std::filesystem::path>& checkpoint);
@@ -129,27 +128,27 @@ class RunLog {
 
   // Returns when all metrics are on disk, so that a checkpoint can rely on them.
   void sync();
-  // Writes the event of a checkpoint that is published; writing it took `seconds`.
+  // Writes the event of a published checkpoint, whose writing took `seconds`.
   void saved(const TrainingState& saved, double seconds);
-  // Writes an event, and warns where the run goes on. `lost` is the state that was not saved.
+  // Writes an event, and warns if the run `goes_on`. `lost` is the state that was not saved.
   void save_failed(const TrainingState& lost, const std::string& reason, bool goes_on);
 
   // Writes status.json with the state "running".
   void running(const TrainingState& state);
-  // Calls running() where that was last called more than ten seconds ago.
+  // Calls running() if its last call was more than ten seconds ago.
   void refresh_status(const TrainingState& state);
 
-  // Logs the summary for people. If the run has ended, it names the commands that may come next.
+  // Logs the summary for people and, if `why` ends the run, the commands that may come next.
   // `saved_step` is the step of the newest checkpoint.
   void summarize(const TrainingState& state, std::optional<int64_t> saved_step, Stop why) const;
-  // Writes the event `end` and the last status.json, and returns the line of status.json. Logs how
-  // to go on with a run that is not done, unless it `is_part`. The caller of a part, such as a
-  // trial of random restart, logs this itself.
+  // Writes the event `end` and the last status.json, and returns the line of status.json. Unless it
+  // `is_part`, writes the model cards of a run that is done, or logs how to go on with one that is
+  // not. The caller of a part, such as a trial of random restart, does that itself.
   std::string ended(const TrainingState& state, const RunEnd& end, bool is_part);
-  // Does the same for a run that ends with an error. Its state is "diverged" for kNumeric, else
-  // "failed". If started() was not called and settings were changed, it first writes an event
-  // `resume`. Never throws Error, since the disk may have failed. Returns an empty text when
-  // status.json could not be written.
+  // Does the same for a run that ends with an error: the state is "diverged" for kNumeric, else
+  // "failed". If started() was not called and settings were changed, first writes an event
+  // `resume`. Never throws Error, since the disk may have failed; returns an empty text if it could
+  // not write status.json.
   std::string failed(const TrainingState& state, const Failure& failure,
                      const nlohmann::ordered_json& changed_settings);
 
@@ -170,7 +169,7 @@ class RunLog {
   EndReport evaluations(std::optional<int64_t> saved_step) const;
   // Returns the commands that may come next after a run has come to its end.
   std::string next_after(Stop why, const EndReport& report) const;
-  // Whether the run goes on where its files cannot be written.
+  // Returns whether the run goes on if its files cannot be written.
   bool outlives_full_disk() const;
 
   Config config_;

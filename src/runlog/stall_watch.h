@@ -1,7 +1,6 @@
-// Says where a run hangs. A thread looks now and then at the activities of the process
-// (base/activities.h). It reports an activity that has taken ten times as long as any of its kind
-// before, and at least `log.stall` of the config. It ends nothing, since the activity may go on; it
-// then reports this too.
+// Reports where a run hangs. A thread watches the activities of the process (base/activities.h). It
+// reports an activity that has taken ten times as long as any earlier one of its kind, and at least
+// `log.stall` of the config. It ends nothing; if the activity ends after all, it reports that too.
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,7 @@
 
 namespace lmtrain {
 
-// An activity that hangs, or that has hung and is over.
+// An activity that hangs, or has hung and is now over.
 struct Stall {
   RunningActivity activity;
   bool over = false;
@@ -30,14 +29,14 @@ struct Stall {
   std::string text() const;
 };
 
-// Decides which activities to report. It has no thread and no clock.
+// Decides which activities to report. Has no thread and no clock.
 class StallFinder {
  public:
   static constexpr double kTimesTheLongest = 10;
 
   explicit StallFinder(double least_seconds) : least_seconds_(least_seconds) {}
-  // Returns the activities of `running` that hang, each only once, and returned ones that are now
-  // over. `running` are the present activities of the process.
+  // Returns the activities of `running`, the present activities of the process, that hang, each
+  // only once; and activities that it has returned before and that are now over.
   std::vector<Stall> look(const std::vector<RunningActivity>& running);
 
  private:
@@ -48,15 +47,15 @@ class StallFinder {
 // Logs what a StallFinder finds, and writes events.
 class StallWatch {
  public:
-  // Events go to the file `events`, if there is one. With `least_seconds` 0 it watches nothing. If
-  // no thread can be started, it only logs a warning.
+  // Appends events to the file `events`, if given. With `least_seconds` 0 it watches nothing. If no
+  // thread can be started, only warns.
   StallWatch(std::optional<std::filesystem::path> events, double least_seconds);
   // Reports activities that hung and are over, unless that was reported before.
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  // Sets the step and batch that the events name.
+  // Sets the step and batch that the events name. Any thread may call it.
   void run_is_at(int64_t step, int64_t batch);
 
  private:

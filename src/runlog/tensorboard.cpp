@@ -72,7 +72,7 @@ uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc, 15) + 0xA282EAD8U;
 }
 
-// TFRecord: length, its CRC, data, its CRC.
+// Appends a TFRecord: length, its CRC, data, its CRC.
 void put_record(std::string& out, std::string_view data) {
   std::string length;
   put_fixed(length, uint64_t{data.size()});
@@ -97,8 +97,8 @@ int64_t last_seconds(const std::filesystem::path& folder) {
   return last;
 }
 
-// TensorBoard reads the files of a folder in the order of their names, which is that of their
-// seconds. A new file comes after the others, also where the clock was set back.
+// TensorBoard reads the files of a folder in the order of their names, which begin with a time in
+// seconds. The new file is the last, even if the clock was set back.
 std::filesystem::path new_event_file(const std::filesystem::path& folder) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const int64_t seconds = std::max<int64_t>(
@@ -120,7 +120,7 @@ TensorboardWriter::TensorboardWriter(const std::filesystem::path& folder,
   put_bytes(version, kEventFileVersion, "brain.Event:2");
   put_record(records, version);
   if (resumed_from) {
-    // A session that starts at step n makes TensorBoard drop what it has of steps >= n.
+    // A session that starts at step n makes TensorBoard drop earlier values of steps >= n.
     std::string session;
     put_integer(session, kSessionStatus, kSessionStart);
     std::string start = event_at(*resumed_from + 1);

@@ -1,12 +1,12 @@
-// Scalars for TensorBoard are written to an event file of TFRecords, each a protobuf `Event`, which
-// is encoded here without a library.
+// Writes scalars for TensorBoard: an event file of TFRecords, each a protobuf `Event`, without a
+// library.
 //
 // Sources: tensorflow/core/lib/io/record_writer.cc (framing, masked CRC-32C) and
 // tensorflow/core/util/event.proto, framework/summary.proto (field numbers).
 //
 // Every call is one append to the file, so TensorBoard sees a value at once, and a killed run
-// leaves at most one torn record at the end, which its reader tolerates. The functions throw
-// Error(kIo). They are not thread-safe.
+// leaves at most one torn record at the end, which TensorBoard tolerates. Throws Error(kIo). Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct Scalar {
 
 class TensorboardWriter {
  public:
-  // Begins a new event file in `folder`, which is created if missing. With `resumed_from`, the step
-  // that a run was resumed from, TensorBoard hides values of later steps in older files of the
-  // folder.
+  // Begins a new event file in `folder`, and creates the folder if it is missing. With
+  // `resumed_from`, the step from which a run goes on, TensorBoard hides values of later steps in
+  // older files.
   explicit TensorboardWriter(const std::filesystem::path& folder,
                              std::optional<int64_t> resumed_from = std::nullopt);
 

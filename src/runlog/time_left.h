@@ -1,11 +1,11 @@
-// Measures how long the parts of a run took, and estimates how long the rest will take. Nothing in
-// a run depends on it. All times are in seconds.
+// Adds up the time that the parts of a run took, and estimates the time of the rest. Nothing in a
+// run depends on it. All times are in seconds.
 //
 // A batch is expected to take the mean time of earlier batches of its length; the latest kMemory
-// batches have most of the weight. The first batch of a length also sets things up, so it counts
-// only until there is a second batch. The first evaluation and the first save do the same. If no
-// batch of a length was timed, the nearest length stands in, scaled by the FLOPs of a batch. Before
-// the first evaluation its time is estimated from the time and FLOPs of the longest batches.
+// batches have most of the weight. The first batch of a length sets things up, so it counts only
+// until there is a second batch; so do the first evaluation and the first save. A length without a
+// batch takes the time of the nearest length, scaled by FLOPs. Before the first evaluation its time
+// follows from time and FLOPs of the longest batches.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace lmtrain {
 
-// Keeps the mean and the sum of times. The latest times have more weight in the mean.
+// Keeps the mean and the sum of times. Later times have more weight in the mean.
 class MeanTime {
  public:
   void add(double seconds);
@@ -39,14 +39,14 @@ class TimeLeft {
   void add_batch(int64_t length, double seconds);
   void add_evaluation(double seconds) { evaluation_.add(seconds); }
   void add_save(double seconds) { save_.add(seconds); }  // while the training loop waited
-  // Sets how long the last checkpoint was written beside the training loop.
+  // Sets the seconds in which a thread has written the last checkpoint, beside the training loop.
   void set_writing(double seconds) { writing_ = seconds; }
 
-  // Both are zero before the first time is known.
+  // Both are 0 before the first add_batch() or add_evaluation().
   double batch_seconds(int64_t length) const;
   double evaluation_seconds() const;
 
-  // Tells what is still to come.
+  // Says what is still to come.
   struct Ahead {
     double training = 0;     // seconds of its batches
     double evaluations = 0;  // their number

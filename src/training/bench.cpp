@@ -54,7 +54,7 @@ Batch random_batch(const Config& config, int64_t length, int64_t rows) {
   return batch;
 }
 
-// Steps whose two halves are timed apart: micro-batch, and clipping and update.
+// Makes steps and times their two halves apart: micro-batch, and clipping with update.
 class BenchRun {
  public:
   BenchRun(const Config& config, const BenchOptions& options)
@@ -71,7 +71,8 @@ class BenchRun {
   struct Seconds {
     double micro_batch, update;
   };
-  // In a graph no part can be told from another: `use_graphs` false does the same without.
+  // Phases inside a graph cannot be told apart, so `use_graphs` false makes the step without
+  // graphs.
   Seconds step(const Batch& batch, bool use_graphs = true) {
     throw_if_stopped();
     const auto begin = Clock::now();
@@ -101,8 +102,8 @@ class BenchRun {
 
 using Phases = std::map<std::string, double>;
 
-// Seconds of a whole step, without graphs. The phases have steps of their own: on a GPU their
-// borders cost time.
+// Returns the seconds of a whole step by phase, without graphs. It makes its own steps: on a GPU
+// the borders of phases cost time.
 Phases measure_phases(BenchRun& run, const BenchOptions& options, const Batch& batch,
                       int64_t micro_batches) {
   const int64_t steps = (options.steps + 1) / 2;
@@ -117,7 +118,7 @@ Phases measure_phases(BenchRun& run, const BenchOptions& options, const Batch& b
   return phases;
 }
 
-// `phases`: null where they are still to be measured.
+// Measures one length. If `phases` is null, measures the phases too.
 LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& options,
                     const Batch& batch, int64_t micro_batches, const Phases* phases,
                     int64_t program) {
@@ -157,7 +158,7 @@ LengthBench measure(BenchRun& run, const Config& config, const BenchOptions& opt
   return result;
 }
 
-// Rows as a run would take them, and no killed process for a length that does not fit.
+// Returns the rows that a run would take, so that no length kills the process.
 MicroBatchLimits fitted(const Config& config, BenchRun& run, const std::vector<int64_t>& lengths) {
   const auto note = [](const MicroBatchReduction& lowered) {
     log_warning(str("length ", lowered.length, ": ", counted(lowered.rows, "row"),
@@ -258,7 +259,7 @@ std::vector<double> measure_steps(const Config& config, const std::vector<int64_
     };
     const int warmup = run.engine().has_graphs() ? StepGraphs::kWarmUps + 2 : 1;
     for (int i = 0; i < warmup; ++i) step();
-    // Where the first one has taken all the time, it must do.
+    // If the warm-up has taken all the time, its steps must do.
     if (is_time_left()) steps.clear();
     while (is_time_left() && steps.size() < kMost) step();
     if (steps.empty()) step();

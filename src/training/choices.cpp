@@ -24,10 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a step reaches of the best matrix product, before any is measured.
+// The rate of a step, as a part of the best matrix product's, before a step is measured.
 constexpr double kShareOfProducts = 0.5;
-// Parts of train.time: a round of measuring, and what no step accounts for (checkpoints, the start
-// and the end of the process).
+// Parts of train.time: for a round of measuring, and for all that is no step (checkpoints, the
+// start and the end of the process).
 constexpr double kMeasuringShare = 0.02;
 constexpr double kMostMeasuring = 60;  // seconds of a round
 constexpr double kOtherShare = 0.03;

@@ -1,5 +1,5 @@
-// Gives the settings that a config leaves to lmtrain their values, once the data are prepared: the
-// recipe (config/recipe.h), model.size, and the tokens that train.time stands for.
+// Chooses the settings that a config leaves open, once the data are prepared: the recipe
+// (config/recipe.h), the shape for model.size, and train.tokens for train.time.
 #pragma once
 
 #include "config/config.h"
@@ -8,14 +8,16 @@
 
 namespace lmtrain {
 
-// Makes every choice in `config`, and logs what was chosen. `config` must be resolved by
-// resolve_runtime and resolve_vocab_size; batch.micro_tokens is left open where the batch was
-// chosen. Where optimizer.lr is given it says so, since nothing of the recipe is then chosen.
+// Makes every choice in `config`, and logs what it chose, or that the recipe chooses nothing since
+// optimizer.lr is given. `config` must be resolved by resolve_runtime and resolve_vocab_size. If it
+// makes a choice, it leaves batch.micro_tokens open unless that is given: call resolve_micro_tokens
+// next.
 //
-// With train.time it makes a model with random weights, measures steps of every length for a few
-// percent of that time, and sets train.tokens to what the rest can train, evaluations counted.
-// Throws Error(kConfig) for a model.size whose given parts do not fit, Error(kMemory) where one row
-// does not fit, and StopRequested on a signal.
+// With train.time it measures steps of random weights at every length, for a few percent of that
+// time. It sets train.tokens to what the rest of the time can train, less the evaluations. Throws:
+//   Error(kConfig)  model.size does not fit the given parts of the shape
+//   Error(kMemory)  with train.time: one row does not fit
+//   StopRequested   with train.time: a signal came
 void resolve_choices(Config& config, const PreparedData& data, int num_processes,
                      const Processes& processes = only_process());
 

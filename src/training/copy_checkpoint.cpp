@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// state.json of the checkpoint `from` as that of another run. A branch is compared with its own
-// evaluations, and with the one of the checkpoint that it begins at.
+// Writes state.json of the checkpoint `from` for the run `run`. A branch compares its evaluations
+// only with each other and with the evaluation of the checkpoint at which it begins.
 FileSum write_state(const fs::path& from, const RunIdentity& run, const fs::path& to) {
   TrainingState state = read_state(from);
   state.run = run.id;

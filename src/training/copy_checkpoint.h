@@ -1,11 +1,12 @@
-// Copies a checkpoint from one run to another, which goes on from it: a branch (`resume --from`) or
-// the best trial of random restart. A branch is a new run that begins at a checkpoint of another
-// run.
+// Copies a checkpoint from one run to another, which goes on from it. That run is a branch (`resume
+// --from`), which begins at a checkpoint of another run, or the run of the best trial of random
+// restart.
 //
-// The checkpoint is copied file by file, checked against its manifest, and published by rename.
-// Only its state.json changes: it names the new run. Before the checkpoint is published, the whole
-// metrics.jsonl of the old run replaces the one of the new run; the new run cuts it back to the
-// checkpoint when it begins. The old run is only read.
+// copy_checkpoint() copies file by file, checks each file against the manifest, and publishes by
+// rename. Only state.json changes: it names the new run, and in a branch forgets all evaluations
+// before the checkpoint's own. Before it publishes, the whole metrics.jsonl of the old run replaces
+// that of the new run, which cuts it back to the checkpoint when it begins. The old run is only
+// read.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,14 @@
 namespace lmtrain {
 
 // Returns the step of the checkpoint of `from` that a branch begins at: `step` if given, else the
-// step of the newest valid checkpoint. The files of the checkpoint are verified. Throws
-// Error(kUsage) when there is no such checkpoint; Error(kCheckpoint) when the checkpoint is damaged
-// (without `step`: when all are) or belongs to another run than `from`.
+// step of the newest valid checkpoint. Verifies its files. Throws:
+//   Error(kUsage)       there is no such checkpoint
+//   Error(kCheckpoint)  it (without `step`: every one) is damaged, or belongs to another run
 int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step);
 
-// Turns `config`, the config of the original run, into the config of `branch`. It gets the name and
-// run_dir of `branch`, and `seed`, the seed of the checkpoint. Random restart is off, since the
-// checkpoint belongs to one trial alone.
+// Returns the config of `branch`, made from the `config` of the original run: with the name and
+// run_dir of `branch`, with `seed`, the seed of the checkpoint, and without random restart, since
+// the checkpoint belongs to one trial.
 Config config_of_branch(const Config& config, int64_t seed, const RunFolder& branch);
 
 // Replaces the metrics.jsonl of `to` atomically by the metrics.jsonl of `from`. Does nothing when
@@ -37,11 +38,11 @@ void copy_metrics(const RunFolder& from, const RunFolder& to);
 //   Error(kIo)          a file is missing, there is no room, or the system refuses
 void copy_checkpoint(const RunFolder& from, int64_t step, const RunFolder& to);
 
-// Copies into the branch `run` the checkpoint that it begins at, if the branch has no checkpoint.
-// That is so when the process that began it was killed, or its checkpoints were removed. If the
-// branch has trained before, its metrics.jsonl is first put aside, with a warning
-// (put_metrics_aside() of runlog/metrics_check.h). Does nothing when `run` is no branch or has
-// a checkpoint. The lock of `run` must be held. Throws Error(kIo), and:
+// If `run` is a branch without a checkpoint, copies the checkpoint that it begins at into it. (A
+// kill interrupted the copy, or its checkpoints were removed.) If the branch has trained before,
+// first puts its metrics.jsonl aside, with a warning (put_metrics_aside() of
+// runlog/metrics_check.h). Otherwise does nothing. The lock of `run` must be held. Throws
+// Error(kIo), and:
 //   Error(kCheckpoint)  the old run has no valid checkpoint of that step any more; the message has
 //                       the command that begins the branch anew
 void finish_branch(const RunFolder& run);

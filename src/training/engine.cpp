@@ -88,7 +88,7 @@ std::vector<double> Engine::forward_backward(const Batch& batch, int64_t micro_r
         model_, batch, parts_ ? parts_->rows_of_share(batch) : std::vector{RowRange{0, batch.rows}},
         micro_rows, gradient_, loss_scale, ready);
   }
-  // A captured graph does not tell what it has finished.
+  // A captured graph does not tell which elements it has finished.
   const ElementsFinished finished =
       reducer.overlaps() && !graphs_ ? ElementsFinished(ready) : ElementsFinished();
   const int64_t micro_tokens = micro_rows * batch.length;

@@ -16,13 +16,15 @@ struct EvalData {
   int64_t tokens = 0;  // token_budget of an evaluation (EvalOptions of eval/evaluate.h)
 };
 
-// Prepares the run's data with `num_threads` threads where that is not done yet. Throws
-// Error(kUsage) when the location belongs to no run, or to one without held-out text; Error(kData)
-// when the checkpoint was trained on other data.
+// Finds the run's data in the cache, or prepares them with `num_threads` threads. Throws the errors
+// of read_run_config and prepare_data, and:
+//   Error(kUsage)  the location belongs to no run, or the run has no held-out text
+//   Error(kData)   the checkpoint was trained on other data
 EvalData eval_data_of(const ModelLocation& location, int num_threads);
 
-// Returns the settings by which the location's run reads its text, so that other text is read
-// alike: the defaults without a run, and the default format where the run reads token ids.
+// Returns the settings by which the location's run reads its text, so that a command reads other
+// text alike. Without a run, returns the defaults; if the run reads token ids, with the default
+// format. Throws the errors of read_run_config.
 DataConfig text_reading_of(const ModelLocation& location);
 
 }  // namespace lmtrain

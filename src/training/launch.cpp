@@ -57,7 +57,7 @@ void log_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) log_warning(warning);
 }
 
-// The others of its machine wait for the process that prepares, so it may use their processors too.
+// The other processes of the machine wait for the preparation, so it may use their processors too.
 int threads_to_prepare(const Processes& processes, const Config& config) {
   const auto threads = static_cast<int>(*config.threads);
   return processes.is_only() ? threads : std::max(threads, available_processors());
@@ -85,8 +85,8 @@ std::string numerics_signature(const Config& config) {
   return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
-// Returns the data that one process of each machine prepares (Processes::prepares), for the others
-// nothing. Ranks after 0 call it first.
+// Prepares the data in one process of each machine (Processes::prepares); returns nothing in
+// others. Ranks after 0 call it first.
 std::optional<PreparedData> prepare_for_machine(const Config& config) {
   Processes& processes = joined_processes();
   set_exchanges(processes, config.parallel);
@@ -95,8 +95,8 @@ std::optional<PreparedData> prepare_for_machine(const Config& config) {
 }
 
 // Returns `prepared` if given, else the data that another process of this machine has prepared.
-// Ranks after 0 call it next. Resolves the settings of `config`, which rank 0 has sent, that depend
-// on the process.
+// Ranks after 0 call it next. Resolves the settings that depend on the process in `config`, which
+// rank 0 has sent.
 PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepared) {
   Processes& processes = joined_processes();
   set_exchanges(processes, config.parallel);
@@ -104,8 +104,8 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
   if (processes.local_rank() == 0) log_warnings(process_warnings(config, processes));
   processes.barrier(kPrepared);
   PreparedData data;
-  // One process of each machine has prepared, and said what there is to say of the data; the others
-  // find what it has left in the cache.
+  // One process of each machine has prepared the data, and logged the warnings; the other processes
+  // find the data in the cache.
   if (prepared) {
     data = std::move(*prepared);
   } else {
@@ -201,7 +201,7 @@ int take_part(const Launch& launch, const std::function<int()>& lead) {
 
 // ---- The run, in rank 0 ----
 
-// Says what is otherwise from here on.
+// Logs the settings that differ from here on.
 void announce(const std::vector<SettingChange>& changes) {
   for (const SettingChange& change : changes) {
     const std::string was = str(" (was ", change.was.dump(), ")");
@@ -224,7 +224,8 @@ void warn_of_changes(const Config& before, const Config& after, const Restartabl
   log_warnings(resume_warnings(before, after, trainer->order(), {state.step, state.tokens}));
 }
 
-// The folder holds the run from here on, so the command that has begun it would be refused.
+// Adds the command that resumes the run to an Error(kIo): the command that has begun the run would
+// now be refused.
 template <class Work>
 int with_resume_hint(const RunFolder& run, const Work& work) {
   try {
@@ -266,8 +267,8 @@ int64_t newest_step(const RunFolder& run) {
   return steps.empty() ? -1 : steps.front();
 }
 
-// Calls work(step) and returns its result. Where that fails since the process that trains `from`
-// has removed the checkpoint of the step, which was not asked for, the newest then is taken.
+// Calls work(step) and returns its result. If that fails since the process that trains `from` has
+// removed the checkpoint, and nobody asked for this step, takes the then newest checkpoint.
 template <class Work>
 auto with_branch_step(const RunFolder& from, std::optional<int64_t> asked_for, const Work& work) {
   for (;;) {
@@ -414,8 +415,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   auto [before, identity] = read_run_config(folder);
   const RunFolder run(folder.path(), std::move(identity));
   Config config = changed_config(run, before, overrides);
-  // A run that was copied or moved is a run of its own, where it is; no setting has changed by
-  // that.
+  // A copied or moved run goes on in its present folder; that is no change of a setting.
   config.run_dir = run.path().string();
   const bool moved = std::exchange(before.run_dir, config.run_dir) != config.run_dir;
   refuse_unlike_trials(run, before, config);

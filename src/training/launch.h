@@ -1,9 +1,9 @@
-// Leads from a command to a run: several processes do one command together, a run is made from a
-// config and a run folder, and it is trained.
+// Leads from a command to a run: connects the processes of a command, makes a run from a config and
+// a run folder, and trains it.
 //
-// Of several processes that a launcher has started (distributed/launcher.h), rank 0 does the
-// command. The other ranks do what rank 0 tells them (distributed/orders.h): they prepare data, and
-// train. Only rank 0 calls the functions after joined_processes().
+// If a launcher has started several processes (distributed/launcher.h), rank 0 does the command.
+// The other ranks follow its orders (distributed/orders.h): they prepare data, and train. Only rank
+// 0 calls the functions after joined_processes().
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,16 @@ namespace lmtrain {
 
 // ---- The processes of a command ----
 
-// Calls lead() where there is one process, and in rank 0 of several. Other ranks follow its orders.
-// Returns the exit code of all. An exception in one process passes through there, and ends all
-// others. Throws the errors of read_launch() and connect_processes().
+// Calls lead() in rank 0, or in the only process; other ranks follow the orders of rank 0. Returns
+// the exit code of lead() in every process. An exception in one process passes through there, and
+// ends the others by ProcessLost. Throws the errors of read_launch() and connect_processes().
 int in_processes(const std::function<int()>& lead);
-// Returns whether this process is alone, or the first of several. Throws Error(kUsage) as
-// read_launch() does.
+// Returns whether this process is rank 0, or alone. Throws Error(kUsage) as read_launch() does.
 bool is_first_process();
-// Returns whether in_processes() has thrown as one of several. Its threads may still run or hang
-// then, so the program must end without destructors (std::_Exit).
+// Returns whether in_processes() has thrown in a run of several processes. Its threads may then
+// still run or hang, so the program must end without destructors (std::_Exit).
 bool left_in_failure();
-// Returns the processes that in_processes() has connected; outside of it this process alone.
+// Returns the processes that in_processes() has connected; before and after it, this process alone.
 Processes& joined_processes();
 
 // ---- A run from a config ----
@@ -44,29 +43,30 @@ Processes& joined_processes();
 //   prepare_data (prepare/prepare.h)
 //   with several processes, require_alike (distributed) and the exchanges
 PreparedData resolve_and_prepare(Config& config);
-// Builds a new run, and gives `run` its identity. It does not read the folder, which need not be
-// locked. First checks the weights of init_from (checkpoint/given_model.h), then does
-// resolve_and_prepare(). Throws the errors of both, of require_preflight for the stage kNewRun, and
-// of RestartableRun. Warns if there is no room for all checkpoints.
+// Builds a new run, resolves `config`, and gives `run` its identity. Writes nothing into the
+// folder, which need not be locked. First calls check_given_model() (checkpoint/given_model.h),
+// then resolve_and_prepare(). Throws the errors of both, of require_preflight for the stage
+// kNewRun, and of RestartableRun. Warns if the disk has no room for all checkpoints.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 
-// Locks the run folder, and creates it if it is missing. From then on the log is also kept there.
-// Throws the errors of RunFolder::lock().
+// Locks the run folder, and creates it if it is missing. From then on the log also goes to its
+// train.log. Throws the errors of RunFolder::lock().
 RunLock lock_run(const RunFolder& run);
-// Trains and returns the exit code. The folder must be locked and hold the config. The final status
-// goes to stdout if `json`, or if stdout is no terminal. The message of an Error(kIo) has the
-// command by which the run goes on once its cause is removed.
+// Trains and returns the exit code. The folder must be locked and hold the config. Prints the final
+// status to stdout if `json`, or if stdout is no terminal. Throws the errors of
+// RestartableRun::run(); the message of an Error(kIo) ends with the command that resumes the run.
 int train_run(const RunFolder& run, RestartableRun& training, bool json);
 
-// Trains a run that is a part of another command, in this process, and returns the exit code.
-// Begins it with `config` where the folder holds none, else goes on with it. Writes nothing to
-// stdout.
+// Trains a run that is a part of another command, in this process, and returns the exit code. If
+// the folder holds no run, begins one with `config`; else goes on with that run and its own config.
+// Writes nothing to stdout.
 int train_part(const RunFolder& folder, Config config);
 
 // ---- A run that is there ----
 
-// Locks the run in `folder`, resumes it and returns the exit code. `overrides`, as typed after
-// --set, become part of its config.
+// Locks the run in `folder`, resumes it, and returns the exit code. `overrides`, as typed after
+// --set, become part of its config. `json` is as in train_run(). Throws the errors of
+// changed_config, refuse_unlike_trials, finish_branch, resolve_and_prepare and train_run.
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json);
 
 // Tells where a branch begins.
@@ -74,9 +74,9 @@ struct Branch {
   std::optional<int64_t> step;    // of its checkpoint; nothing: the newest valid one
   std::filesystem::path run_dir;  // the new folder
 };
-// Begins a new run from a checkpoint of the run in `folder`, trains it and returns the exit code.
-// The old run is only read. If its process removes the newest checkpoint during the copy, the next
-// newest checkpoint is taken. Throws the errors of require_new_run.
+// Begins a new run from a checkpoint of the run in `folder`, trains it, and returns the exit code.
+// The old run is only read. If its process replaces the newest checkpoint during the copy, takes
+// the then newest one. Throws the errors of require_new_run, checkpoint_of_branch and resume_run.
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json);
 

@@ -13,7 +13,7 @@ using Shades = std::array<const char*, 5>;
 constexpr Shades kBlocks = {" ", "\u2591", "\u2592", "\u2593", "\u2588"};
 constexpr Shades kAscii = {" ", ".", ":", "+", "#"};
 
-// None only for none at all, the darkest for three quarters and more.
+// Returns the index of a shade: blank only at 0, the darkest for three quarters and more.
 size_t shade(double share) {
   return share <= 0 ? 0 : 1 + std::min<size_t>(3, static_cast<size_t>(share * 4));
 }

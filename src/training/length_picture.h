@@ -1,6 +1,6 @@
-// Draws the length of rows over a run in characters. Each length has a line, the longest length on
-// top. The run goes from left to right. The darker a character, the larger the share of batches
-// that have this length at that point.
+// Draws the lengths of rows over a run in characters. Each length has a line, the longest on top.
+// The run goes from left to right. The larger the share of batches with that length, the darker the
+// character.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace lmtrain {
 
-// Returns the picture as lines of text. `shares` is [column][index into lengths], and each column
-// adds up to 1 (length_shares of training/plan.h). `lengths` ascend. It uses Unicode's block
-// characters if `blocks`, else ASCII.
+// Returns the picture as lines of text. shares[column][i] is the share of lengths[i] (length_shares
+// of training/plan.h). `lengths` ascend. With `blocks` uses Unicode's block characters, else ASCII.
 std::string length_picture(const std::vector<std::vector<double>>& shares,
                            const std::vector<int64_t>& lengths, bool blocks);
 
-// Returns the width of standard output, in characters: the terminal's width, limited to 40 to 160.
-// Returns 80 if the width is not known or standard output is no terminal.
+// Returns the width of standard output in characters: the terminal's, at least 40 and at most 160;
+// 80 if it is not known.
 int64_t output_columns();
+// Returns whether standard output is a terminal.
 bool output_is_terminal();
 
 }  // namespace lmtrain

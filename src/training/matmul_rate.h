@@ -5,9 +5,9 @@
 
 namespace lmtrain {
 
-// Returns the FLOP/s of the fastest of several square products of random numbers in this dtype, by
-// our kernels and libtorch's, on libtorch's threads as they are set. It is about what the machine
-// can do, and takes a second or two on a CPU of 100 GFLOP/s.
+// Returns the FLOP/s of the fastest of several square products of random matrices in this dtype, by
+// our kernels and libtorch's, on libtorch's present threads. Takes a second or two on a CPU of 100
+// GFLOP/s. Throws libtorch's error if memory runs out.
 double best_matmul_rate(const at::Device& device, at::ScalarType dtype);
 
 }  // namespace lmtrain

@@ -16,24 +16,23 @@
 namespace lmtrain {
 namespace {
 
-// Bytes that the backward of one position needs of a layer (model/llama_source.h): the inputs
-// of both norms, Q, K, V, the output of attention, gate and up; and the inputs of the four
-// matrices, of which one is that output and one is computed again, unless they are kept in fp8.
-// With QK-norm also Q, K, V before it.
+// Returns the bytes that the backward of one position needs of a layer (model/llama_source.h): the
+// inputs of both norms; Q, K, V, with QK-norm also before it; the output of attention; gate and up;
+// the outputs of both norms, which are inputs of matrices. In fp8 it keeps fp8 copies of the inputs
+// of all four matrices instead of the norms' outputs.
 int64_t saved_by_layer(const ModelConfig& model, int64_t max_length, const Precision& precision,
                        const at::Device& device) {
   const int64_t d = model.hidden_size;
   const int64_t f = model.intermediate_size;
   const int64_t q = model.num_attention_heads * model.resolved_head_dim();
-  // In fp32 a GPU's attention has keys and values once for each query head (ops/attention.cpp),
-  // beside those that lie with the queries.
+  // In fp32 a GPU's attention copies keys and values once for each query head (ops/attention.cpp).
   const bool repeats = device.is_cuda() && precision.dtype == at::kFloat;
   const int64_t own_kv = model.num_key_value_heads * model.resolved_head_dim();
   const int64_t kv = repeats && own_kv < q ? q + own_kv : own_kv;
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const int64_t before_norm = model.has_qk_norm() ? q + 2 * own_kv : 0;
-  // Dropout needs rotated queries and keys, keys and values once for each query head, and matrices:
-  // scores, their softmax, and what is left of it.
+  // Dropout needs rotated queries and keys, keys and values once for each query head, and three
+  // matrices: scores, their softmax, and the softmax after dropout.
   const int64_t for_dropout =
       model.dropout > 0 ? 4 * q + 3 * model.num_attention_heads * max_length : 0;
   const int64_t kept = element * (2 * d + before_norm + (q + 2 * kv) + q + 2 * f + for_dropout);
@@ -96,7 +95,7 @@ DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout&
   return sizes;
 }
 
-// Changes the plan of a run to that of one of `num_processes` that divide the weights.
+// Changes the plan of a run for one of `num_processes` that divide the weights.
 void divide_weights(const Config& config, const Precision& precision, int64_t micro_positions,
                     int num_processes, const ParameterLayout& layout, MemoryPlan& plan) {
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
@@ -121,12 +120,12 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   }
 }
 
-// Returns the bytes that a process keeps for a checkpoint beside its own memory, or a little more:
-// it writes these bytes of masters and of the optimizer.
+// Returns at least the bytes of copies for a checkpoint in a process that writes so many bytes of
+// `masters` and of the `optimizer`.
 int64_t snapshot_bytes(const Config& config, int64_t masters, int64_t optimizer) {
   const int64_t stored = stored_weight_bytes(masters, config.checkpoint.dtype);
   if (config.checkpoint.async || !device_of(config).is_cpu()) return stored + optimizer;
-  return stored - masters;  // it is written from where it is, but for what is rounded
+  return stored - masters;  // only the rounded weights are copies
 }
 
 }  // namespace

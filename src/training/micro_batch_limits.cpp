@@ -16,14 +16,15 @@
 namespace lmtrain {
 namespace {
 
-// Returns the plan of what lies in the memory of the device. On a GPU a checkpoint's copy does not.
+// Returns the plan of the device's memory. On a GPU the copy for a checkpoint is not in it.
 MemoryPlan plan_of(const Config& config, int64_t length, int64_t rows, int num_processes) {
   MemoryPlan plan = plan_memory(config, precision_of(config), rows * length, num_processes);
   if (!device_of(config).is_cpu()) plan.snapshot = 0;
   return plan;
 }
 
-// Returns what a micro-batch takes by the plan, and what the plan does not know.
+// Returns the bytes of a micro-batch by the plan, with an allowance for what the plan does not
+// know.
 double with_allowance(const MemoryPlan& plan, double allowance = kAllowance) {
   return allowance * static_cast<double>(plan.of_positions()) +
          static_cast<double>(plan.micro_gradient);
@@ -33,7 +34,7 @@ int64_t of_micro_batch(const MemoryPlan& plan) { return plan.of_positions() + pl
 
 std::string size_text(int64_t bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
 
-// The key whose change gains most where the rows of a micro-batch cannot be fewer.
+// Returns advice: the key whose change saves most memory.
 std::string key_to_change(const Config& config, const MemoryPlan& plan, int64_t length,
                           int64_t rows) {
   if (config.checkpoint.async && plan.snapshot > of_micro_batch(plan))
@@ -74,7 +75,8 @@ std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t l
                                       explain_memory(config, length, 1, num_processes)));
 }
 
-// Why micro-batches of `rows` rows, and a last one of `rest`, do not fit; nothing when they do.
+// Returns why micro-batches of `rows` rows, and a last one of `rest`, do not fit; nothing if they
+// fit.
 std::optional<std::string> shortage_of(const Config& config, Llama& model, int64_t length,
                                        int64_t rows, int64_t rest, const at::Tensor& grad) {
   try {
@@ -132,8 +134,8 @@ void fit_by_trial(const Config& config, Llama& model, const std::vector<int64_t>
                   const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                   TrialShapes shapes, int num_processes) {
   const bool all = shapes == TrialShapes::kAll;
-  // The smallest micro-batch, so that what libraries keep for each thread, autograd's too, is there
-  // before memory is full: handles, workspaces, the code of kernels.
+  // First the smallest micro-batch: libraries then allocate what they keep for each thread
+  // (handles, workspaces, code of kernels) before memory is full.
   if (all) shortage_of(config, model, lengths.front(), 1, 0, grad);
   for (auto length = lengths.rbegin(); length != lengths.rend(); ++length) {
     const auto shortage = [&] {

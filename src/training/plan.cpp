@@ -12,9 +12,8 @@
 namespace lmtrain {
 namespace {
 
-// How many steps before the last have something fall due; the last has what comes at the end. `run`
-// is the clock of the run at its beginning, and each of the `steps` trains as many targets; time
-// stands still.
+// Counts the steps before the last one after which due(before, after) is true. `run` is the clock
+// of the run at its beginning; each of the `steps` trains equally many targets, in no time.
 template <class Due>
 int64_t count_steps(const RunClock& run, int64_t steps, double targets_per_step, const Due& due) {
   const auto at = [&](int64_t step) {
@@ -32,7 +31,7 @@ bool by_the_clock(const TrainingDuration& duration) {
   return duration.unit == TrainingDuration::Unit::kSeconds;
 }
 
-// `per_step`: of `run.total`, in its unit.
+// Returns the rates to show. `per_step` is a step's part of run.total, in its unit.
 std::vector<LearningRatePoint> learning_rate_points(const LrSchedule& schedule, const RunClock& run,
                                                     double per_step) {
   const double last = run.total - per_step;

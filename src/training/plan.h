@@ -1,5 +1,4 @@
-// Plans a run, for `lmtrain plan` to show: the plan is worked out from config and prepared data,
-// without training anything.
+// Computes the plan of a run from config and prepared data, for `lmtrain plan`; trains nothing.
 #pragma once
 
 #include <optional>
@@ -15,35 +14,34 @@ namespace lmtrain {
 
 struct LearningRatePoint {
   std::string at;    // "start", "end of warm-up", "50 %"...
-  int64_t step = 1;  // the first step that begins there or later
+  int64_t step = 1;  // the first step that begins at this point or later
   double rate = 0;
 };
 
 struct RunPlan {
   int64_t num_parameters = 0;
-  double flops_per_token = 0;  // of forward and backward, for rows of the greatest length
+  double flops_per_token = 0;  // 6N + 12 L D T, for the longest rows
   int64_t steps = 0;
-  int64_t targets = 0;  // of those steps
+  int64_t targets = 0;  // of all steps
   std::vector<LearningRatePoint> learning_rate;
-  // A number is missing where it depends on a duration of time. Evaluations include the first and
-  // the last, and are 0 without held-out text; checkpoints include the last.
+  // These numbers are missing if they depend on a duration of time. Evaluations include the first
+  // and the last, and are 0 without held-out text; checkpoints include the last.
   std::optional<int64_t> evaluations;
   std::optional<int64_t> checkpoints;
-  std::optional<int64_t> kept_checkpoints;  // of them, those before the end that are never removed
-  // The most that evaluations with a new lowest loss may add to `checkpoints`; 0 without
+  std::optional<int64_t> kept_checkpoints;  // checkpoints before the end that are never removed
+  // How many more checkpoints evaluations with a new lowest loss may make at most; 0 without
   // checkpoint.keep_best.
   std::optional<int64_t> best_checkpoints;
   int64_t micro_positions = 0;  // rows x length of the largest micro-batch
   MemoryPlan memory;
 };
 
-// Returns the plan of a run. `config` is resolved. `memory` is the memory of one of
-// `num_processes`.
+// Returns the plan of a run. `config` is resolved. `memory` is of one of `num_processes`.
 RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrder& order,
                  int num_processes);
 
-// Divides the batches of the run into `columns` equal parts (at least 1), or into parts of one
-// batch where there are fewer batches. Entry [column][i] is the share of the part's batches that
+// Divides the batches of the run into `columns` >= 1 equal parts, or, if there are fewer batches,
+// into parts of one batch. Entry [column][i] is the share of the part's batches, from 0 to 1, that
 // have length order.batch_lengths()[i].
 std::vector<std::vector<double>> length_shares(const BatchOrder& order, int64_t columns);
 

@@ -44,7 +44,7 @@ using Warnings = std::vector<std::string>;
 
 // ---- Errors, a function each ----
 
-// The folder itself, or the nearest one above it that is there.
+// Returns the folder itself, or the nearest existing one above it.
 fs::path existing_part(const fs::path& folder) {
   fs::path there = folder;
   while (!is_there(there) && there.has_relative_path()) there = there.parent_path();
@@ -290,7 +290,7 @@ void learning_rate(const Config& config, const RunClock& run, Warnings& warnings
   }
 }
 
-// A cap on the length that is still below max_length at the end.
+// Warns if the cap on the length is still below max_length at the end of the run.
 void lengths_to_come(const Config& config, const RunClock& run, Warnings& warnings) {
   const LengthScheduleConfig& schedule = config.sequence.schedule;
   const bool grows =
@@ -332,7 +332,7 @@ void never_due(const Config& config, const RunClock& run, bool has_eval, Warning
        "the only checkpoint comes at its end, and a run that is killed begins anew");
 }
 
-// Settings that go by the held-out loss, where it does not come or comes too seldom.
+// Warns of settings that need the held-out loss, if there are no evaluations or too few.
 void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
                       Warnings& warnings) {
   // One is the default, and asks for nothing.
@@ -354,7 +354,7 @@ void by_held_out_loss(const Config& config, const RunClock& run, bool has_eval,
                          "): it never ends early; lower it, or evaluate more often"));
 }
 
-// Evaluations take whole documents.
+// Warns if whole documents make an evaluation longer than eval.tokens.
 void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) {
   constexpr int64_t kNoticed = 2;
   if (targets <= kNoticed * *config.eval.tokens) return;
@@ -364,7 +364,7 @@ void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) 
                          "documents (data.format lines, for example)"));
 }
 
-// Where the schedule of the rate begins anew in the middle of a run.
+// Warns if the learning rate rises, since its schedule begins anew in the middle of a run.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position) {
   // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
@@ -394,7 +394,7 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
              name_of(after.lr_schedule.type), " to ", length_setting(after.train), "; ", advice);
 }
 
-// Where a run was made shorter than what it has done.
+// Warns if a run was made shorter than it has already trained.
 std::optional<std::string> early_end(const TrainConfig& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position) {
   const TrainConfig& train = after.train;
@@ -421,7 +421,7 @@ std::optional<std::string> too_many_threads(const Config& config, const Processe
              "and give other bits");
 }
 
-// torchrun takes every exit code but 0 for a failure.
+// Warns of max_time under torchrun, for which every exit code but 0 is a failure.
 std::optional<std::string> started_again(const Config& config, const Processes& processes) {
   const char* restarts = std::getenv("TORCHELASTIC_MAX_RESTARTS");
   if (!processes.is_first() || !config.train.max_time || restarts == nullptr ||

@@ -1,8 +1,8 @@
-// Answers the question: may this run start? Finds errors that keep it from starting, and warns of
-// settings that are seldom meant, though nothing forbids them.
+// Answers the question: may this run start? Finds the errors that keep a run from starting, and
+// warns of allowed settings that are seldom meant.
 //
 // Each error and each warning is one function and one line of a list in preflight.cpp. A run throws
-// its first error before anything of it is written; `plan` lists all errors. `train`, its dry run,
+// its first error before it writes anything; `plan` lists all errors. `train`, its dry run,
 // `resume` and `plan` print the warnings.
 #pragma once
 
@@ -24,7 +24,8 @@ namespace lmtrain {
 
 // ---- Errors ----
 
-// Holds what the checks look at. `data` and `run` may be null in the stages that do not need them.
+// Holds the facts that the checks read. `data` and `run` may be null in stages that do not need
+// them.
 struct Preflight {
   const Config& config;
   int num_processes = 1;
@@ -32,7 +33,7 @@ struct Preflight {
   const RunFolder* run = nullptr;
 };
 
-// Says when a run makes a check: as soon as it is known what the check looks at.
+// Says when a run makes a check: as soon as it has the facts.
 enum class PreflightStage {
   kSettings,  // before anything is resolved
   kDevice,    // device, threads and precision are resolved
@@ -57,8 +58,8 @@ void require_preflight(PreflightStage stage, const Preflight& preflight);
 // of require_longest_row() (training/micro_batch_limits.h).
 std::vector<std::string> preflight_errors(const Preflight& preflight);
 
-// Throws Error(kUsage) when the folder is a model of transformers. If it is a run too, throws the
-// error of require_config_of_run (checkpoint/run_config.h).
+// Throws Error(kUsage) if the folder is a model of transformers; if a run has begun in it too,
+// throws the error of require_config_of_run (checkpoint/run_config.h).
 void require_no_model(const RunFolder& run);
 // Checks the folder of a new run, without config and data, and creates nothing. Throws the errors
 // of require_no_model, and:
@@ -79,37 +80,35 @@ struct ResumePoint {
   int64_t step = 0;    // updates applied
   int64_t tokens = 0;  // targets of these updates
 };
-// Returns warnings of a run that goes on with other settings: the config was `before`, and is
-// `after`. It warns when the learning rate of the next step, as a fraction of optimizer.lr, rises
-// by more than 5 %: a decay that had begun begins anew. It warns when a new length of the run is
-// less than the run has done. `order` is the order of data under `after`.
+// Returns warnings of a run that goes on with another config, `after` in place of `before`:
+//   the next step's learning rate, as a fraction of optimizer.lr, rises by more than 5 %
+//   the new length of the run is less than the run has already trained
+// `order` is the order of data under `after`.
 std::vector<std::string> resume_warnings(const Config& before, const Config& after,
                                          const BatchOrder& order, const ResumePoint& position);
 
 // Returns warnings about the processes of a run: more threads than processors and, in rank 0, a
-// train.max_time that torchrun would take for a failure. `config` is resolved.
+// train.max_time whose exit code makes torchrun start the run again. `config` is resolved.
 std::vector<std::string> process_warnings(const Config& config, const Processes& processes);
 
 // ---- The disk space of checkpoints ----
 
-// Estimates the bytes of a checkpoint, rather a little too high. Here and below `config` is
-// resolved.
+// Returns about the bytes of a checkpoint, rather too many. Here and below `config` is resolved.
 uint64_t checkpoint_bytes(const Config& config);
-// Throws Error(kIo) when there is no room for one checkpoint of a run that goes on from the
-// checkpoint of this state. First removes checkpoints that `config` does not keep
-// (checkpoint/retention.h), since `config` may have changed.
+// Call it when a run goes on from the checkpoint of `state`. Removes the checkpoints that `config`,
+// which may have changed, does not keep (remove_old_checkpoints). Then throws Error(kIo) if the
+// disk has no room for another one.
 void make_room_for_checkpoint(const Config& config, const RunFolder& run,
                               const TrainingState& state);
 
-// Estimates the disk space of a run's checkpoints from shapes and settings. `at_once` is missing if
-// it depends on a duration of time.
+// Estimates the disk space of a run's checkpoints from shapes and settings.
 struct CheckpointRoom {
   uint64_t each = 0;               // bytes of one checkpoint
-  std::optional<int64_t> at_once;  // most checkpoints at a time, one being written included
-  uint64_t available = 0;          // free bytes there; UINT64_MAX: not known
-  std::filesystem::path where;     // the folder, or the nearest existing one above it
+  std::optional<int64_t> at_once;  // most checkpoints at a time; nothing: time decides
+  uint64_t available = 0;          // free bytes in `where`; UINT64_MAX: not known
+  std::filesystem::path where;     // checkpoints/, or the nearest existing folder above it
 
-  // Returns whether the checkpoints take more than is free, so that the disk would fill up.
+  // Returns whether the checkpoints would fill up the disk.
   bool is_short() const { return at_once && each * static_cast<uint64_t>(*at_once) > available; }
 };
 CheckpointRoom checkpoint_room(const Config& config, const RunPlan& plan, const RunFolder& run);

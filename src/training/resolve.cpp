@@ -20,8 +20,8 @@ namespace {
 // cache. Never a function of free memory.
 constexpr int64_t kCpuMicroTokens = 8192;
 
-// The largest number of positions within `preferred` that rows of every length fill, and that
-// divides the batch.
+// Returns the most positions up to `preferred` that are whole rows of max_length, at least one, and
+// divide the batch.
 int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t preferred) {
   // Rows that the recipe has not chosen yet may be longer than a batch that is given.
   const int64_t longest_rows = std::max<int64_t>(1, batch_tokens / max_length);

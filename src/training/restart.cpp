@@ -39,8 +39,8 @@ std::optional<double> first_eval_loss(const RunFolder& folder) {
   return loss;
 }
 
-// Where the run stands on disk, for the record of a failure: at its newest checkpoint. Where the
-// state of that cannot be read, only its step is known; step 0 when there is none.
+// Returns the state of the newest checkpoint, for the record of a failure; only its step if the
+// state cannot be read, and step 0 without a checkpoint.
 TrainingState newest_state(const RunFolder& run) {
   TrainingState reached;
   try {
@@ -53,7 +53,8 @@ TrainingState newest_state(const RunFolder& run) {
   }
 }
 
-// A folder whose files were deleted one by one is begun anew by what is written to it.
+// Throws Error(kIo) if a user has deleted the files of the folder one by one: writing would begin
+// it anew.
 void require_config(const RunFolder& run) {
   if (run.holds_run()) return;
   throw Error(ErrorKind::kIo,
@@ -102,7 +103,7 @@ RunOutcome RestartableRun::run() {
       prepare_trainer();
     }
   } catch (const StopRequested& stop) {
-    // It was planning, which leaves the folder as it is.
+    // The signal came during planning, which leaves the folder as it is.
     failed_status_ = write_status(run_, "stopped", newest_state(run_), stop.exit_code());
     throw;
   } catch (const std::exception& error) {
@@ -115,8 +116,7 @@ void RestartableRun::note_changes(nlohmann::ordered_json changes) {
   changed_settings_ = std::move(changes);
 }
 
-// Writes the failure that the run's own Trainer did not write, as no Trainer or a trial's was at
-// work.
+// Writes a failure that no Trainer, or only the Trainer of a trial, has written.
 void RestartableRun::report_failure(const std::exception& error) {
   const Failure failure = describe_failure(error);
   try {
@@ -152,8 +152,8 @@ std::vector<int64_t> RestartableRun::seeds_of(int64_t attempt) const {
   return seeds;
 }
 
-// Brings the folder, wherever a process was killed, to a point where a trial or the run comes next,
-// or nothing does.
+// Wherever a process was killed, brings the folder to a point where a trial, the run, or nothing
+// comes next.
 void RestartableRun::settle() {
   const std::vector<TrialResult> trials = last_trials();
   const auto continued = std::find_if(trials.begin(), trials.end(),
@@ -210,8 +210,8 @@ void RestartableRun::finish_promotion(const TrialResult& best) {
   for (const TrialResult& trial : trials_) remove_trial_checkpoints(run_, trial.seed);
 }
 
-// The best checkpoints of the trial come along, before the one that the run goes on from. A kill in
-// between leaves a run that goes on from an earlier step, to the same bits.
+// Copies the best checkpoints before the last one. After a kill in between the run goes on from an
+// earlier step, to the same bits.
 void RestartableRun::copy_best(const RunFolder& trial, int64_t end) {
   for (const int64_t step :
        best_checkpoints(trial, newest_state(trial), config_.checkpoint.keep_best)) {

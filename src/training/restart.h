@@ -1,5 +1,5 @@
 // Trains a run that may begin more than once. Random restart trains `restart.seeds` trials, and the
-// best trial goes on. With `restart.on_divergence` a run that does not converge begins again from
+// best trial goes on. With `restart.on_divergence` a run that does not converge begins again with
 // the next seed. Without either, one Trainer trains the run from beginning to end.
 //
 // The first attempt has `restart.seeds` trials, with the seeds seed, seed + 1, and so on. Every
@@ -26,17 +26,16 @@ namespace lmtrain {
 
 class RestartableRun {
  public:
-  // `config` is resolved. A folder that already holds the run must be locked: interrupted work is
-  // finished there, and its newest valid checkpoint is taken. If the run `is_new`, its folder is
-  // neither read nor changed before run(), and need not be locked until then. Throws the errors of
-  // Trainer, and Error(kConfig) when trials must be compared and there is no held-out text. Of
-  // several processes only rank 0 constructs it; it tells the others each attempt
-  // (distributed/orders.h).
+  // `config` is resolved. A folder that already holds the run must be locked: the constructor
+  // finishes interrupted work there, and begins from the newest valid checkpoint. If the run
+  // `is_new`, its folder is neither read nor changed before run(), and need not be locked until
+  // then. With several processes only rank 0 constructs it; it sends the others each attempt
+  // (distributed/orders.h). Throws the errors of require_preflight for the stage kData,
+  // read_trials, require_same_data, newest_valid_checkpoint, copy_checkpoint and Trainer.
   RestartableRun(Config config, PreparedData data, const RunFolder& run, bool is_new = false,
                  Processes& processes = only_process());
 
-  // Returns the plan of the whole run, from the next trainer; nothing when every attempt has
-  // failed.
+  // Returns the plan of the whole run; nothing if every attempt has failed.
   std::optional<RunPlan> plan() const {
     return trainer_ ? std::optional(trainer_->plan()) : std::nullopt;
   }
@@ -51,8 +50,7 @@ class RestartableRun {
   std::vector<std::string> warnings() const {
     return trainer_ ? trainer_->warnings() : std::vector<std::string>();
   }
-  // Sets the list of settings that this process has changed (TrainingOptions). The event
-  // `resume` names them.
+  // Sets the changes that the event `resume` names (TrainingOptions::changed_settings).
   void note_changes(nlohmann::ordered_json changes);
   // Trains as Trainer::run() does, over all attempts. Throws the errors of Trainer, and:
   //   Error(kNumeric)  every attempt has failed, in this process or an earlier one

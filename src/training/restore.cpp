@@ -80,7 +80,7 @@ void adapt_state(TrainingState& state, const Config& config) {
     if (length.tokens > 0) left.tokens = std::max<int64_t>(1, length.tokens - state.tokens);
     state.replans.push_back({state.batch, left});
     state.total = length;
-    // From here on these numbers are those of other batches.
+    // From here on these numbers mean other batches.
     std::erase_if(state.guard.skipped_batches, [&](int64_t batch) { return batch >= state.batch; });
   }
   if (config.precision != PrecisionSetting::kFp16) {

@@ -1,5 +1,5 @@
-// Restores a run from a checkpoint, or sets it to its beginning. That gives it state, weights and
-// optimizer buffers, adapted to the present config, and the order of data for that state.
+// Loads a run from a checkpoint, or sets it to its beginning: state, weights and optimizer buffers,
+// adapted to the present config, and the order of data for that state.
 //
 // A resume and a rollback take the same steps: newest_checkpoint(), restore_run(), order_spec().
 // After a rollback keep_after_rollback() follows.
@@ -25,12 +25,12 @@ namespace lmtrain {
 // newest_valid_checkpoint in rank 0.
 std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& processes);
 
-// Fills the weights and the optimizer of `engine`, and returns the state, adapted to `config`. With
-// `checkpoint` they come from the checkpoint of this step, whose files were verified. Without, the
-// run begins: weights come from config.init_from, or are random by config.seed. Every process calls
-// it; only rank 0 reads. Then every process has the same weights and the optimizer buffers of the
-// tensors that it updates. With divided weights it has only its own weights. Throws the errors of
-// load_checkpoint, ReadBuffer and load_initial_weights.
+// Fills the weights and the optimizer of `engine`, and returns the state, adapted to `config`: from
+// the checkpoint of the step `checkpoint`, whose files were verified; or, without `checkpoint`, for
+// the beginning of a run, with the weights of config.init_from or random ones by config.seed. Every
+// process calls it; only rank 0 reads files. Each process gets all weights, or with divided weights
+// its own, and the optimizer buffers of the tensors that it updates. Throws the errors of
+// load_checkpoint, ReadBuffer, load_initial_weights and `processes`.
 TrainingState restore_run(const Config& config, const PreparedData& data, const RunFolder& run,
                           std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
                           OptimizerShards& shards);
@@ -42,7 +42,7 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
 //   precision                  adds a loss scale for fp16, and removes it otherwise
 void adapt_state(TrainingState& state, const Config& config);
 
-// Returns the inputs that determine the order of data of a run in this state. `shard` is the opened
+// Returns the inputs that determine a run's order of data in this state. `shard` is the opened
 // data.train_shard, and must outlive the order.
 BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard,
                           const TrainingState& state);

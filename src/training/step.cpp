@@ -21,7 +21,7 @@ at::Tensor rows_of(const std::vector<int32_t>& values, int64_t first_row, int64_
   return tensor;
 }
 
-// The segments of some rows, in positions counted from the first of them.
+// Returns the segments of some rows, in positions from the beginning of these rows.
 std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t rows) {
   const auto at = [&](int64_t row) {
     return std::lower_bound(batch.segments.begin(), batch.segments.end(), row * batch.length);
@@ -31,7 +31,7 @@ std::vector<int32_t> segments_of(const Batch& batch, int64_t first_row, int64_t 
   return segments;
 }
 
-// A number for each of some rows, which depends on the batch and on the row's place in the whole
+// Returns a number for each of some rows, a function of the batch and the row's place in the whole
 // batch; none without dropout.
 std::vector<int64_t> dropout_keys_of(const Llama& model, const Batch& batch, int64_t first_row,
                                      int64_t rows) {
@@ -50,7 +50,7 @@ std::vector<int64_t> dropout_keys_of(const Llama& model, const Batch& batch, int
 template <class F>
 void for_each_micro_batch(const Llama& model, const Batch& batch, const RowRange& own,
                           int64_t micro_rows, double loss_scale, const F& f) {
-  // With the loss scale, so that the logits' gradient, which replaces them, is a fp16 number.
+  // It contains the loss scale, since the gradient of the logits is stored in fp16 in their place.
   const double scale =
       1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_targets)) * loss_scale;
   for (int64_t row = own.first; row < own.end; row += micro_rows) {
@@ -120,7 +120,7 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
                       describe_failure(error).cause, ")"));
     }
   }
-  // The first micro-batch puts the gradient, so nothing is left of the attempt.
+  // The first micro-batch overwrites the gradient, so nothing of the failed attempt is left.
   return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, {});
 }
 
@@ -136,7 +136,7 @@ std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                              micros[part].push_back(micro.to(model.device()));
                            });
     }
-  } catch (...) {  // the other processes wait for this one's part in bringing the pieces
+  } catch (...) {  // the other processes wait for this one in the gathers of the pieces
     model.loss_and_gradient_by_pieces({{}}, grad, 1, finished);
     throw;
   }

@@ -13,53 +13,51 @@
 namespace lmtrain {
 
 // Returns the mean loss of the batch in nats a target, and overwrites `grad` (flat, fp32) with its
-// gradient. Where `batch` holds a share of a batch, both are sums over the rows of the share,
-// divided by the targets of the whole batch. micro_tokens / batch.length rows, at least one, go
-// through the model at once. Every micro-batch is weighted by the targets of the whole batch, so
-// the cut changes nothing but rounding. Inside the model loss and gradient are multiplied by
-// `loss_scale`, a power of two; both results are divided by it again. `graphs`, made for this model
-// and `grad`, compute the same bits; null: none are used. Where cuDNN refuses a shape, its
-// attention is turned off for the rest of the process, the log says so, and the step is computed
-// again. Where the graphs are given up for want of memory, the step is computed again without them.
-// Other errors pass through.
+// gradient. If `batch` holds a share of a batch, both are sums over the rows of the share, divided
+// by the targets of the whole batch. micro_tokens / batch.length rows, at least one, go through the
+// model at once; this cut changes nothing but rounding. Inside the model loss and gradient are
+// multiplied by `loss_scale`, a power of two; the results are not. `graphs`, made for this model
+// and `grad`, compute the same bits; null: no graphs. If cuDNN refuses a shape, it warns, turns
+// cuDNN's attention off for the rest of the process, and computes the step again. If `graphs` are
+// given up for lack of memory, it computes the step again too. Other errors pass through.
 //
-// `finished`, where it is given, is told in the backward of the last micro-batch which elements of
-// `grad` have their final value (Llama::loss_and_gradient), the gaps excepted; without rows all
-// have it at once. It must not be given with `graphs`, and nothing is computed again with it.
+// `finished`, if given, is called in the backward of the last micro-batch for the elements of
+// `grad` that have their final value (Llama::loss_and_gradient), without the gaps; for a batch
+// without rows, once for all elements. With `finished` it never computes a step again: all errors
+// pass through. With both `finished` and `graphs` it throws Error(kInternal).
 double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                         const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
                         const ElementsFinished& finished = {});
-// Computes the part of that loss and gradient that some rows have, zero for an empty range. `rows`
-// counts from the first row that `batch` holds.
+// Does the same for the range `rows` of the batch alone: its part of that loss and gradient, zero
+// for an empty range. `rows` counts from the first row that `batch` holds.
 double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, int64_t micro_tokens,
                        const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
                        const ElementsFinished& finished = {});
 
-// Computes the loss and gradient of several ranges of rows in one pass over the pieces of the
-// weights (Llama::loss_and_gradient_by_pieces). Returns the loss of each range, as
-// accumulate_rows() computes it. `grad` gets the sum over the ranges. `micro_rows` rows go through
-// a layer at once. `finished` is called for every piece and for the norms, also when this throws.
+// Computes loss and gradient of several ranges of rows in one pass over the pieces of the weights
+// (Llama::loss_and_gradient_by_pieces). Returns the loss of each range, as accumulate_rows() does,
+// and overwrites `grad` with the sum of the gradients. `micro_rows` rows go through a layer at
+// once. Calls `finished` for every piece and for the norms, also when it throws.
 std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                                          const std::vector<RowRange>& parts, int64_t micro_rows,
                                          const at::Tensor& grad, double loss_scale,
                                          const ElementsFinished& finished);
 
 // Computes the forward and backward of a step in parts (parallel.sum "exact"). The rows of the
-// batch are dealt out to parts, whose number is a power of two, and the gradients of the parts are
-// summed as a binary tree. The tree does not depend on how many processes share the parts, so
-// neither do the bits of its sum. A process computes a subtree: its parts are contiguous, and their
-// number is a power of two.
+// batch are divided into parts, whose number is a power of two. The gradients of the parts are
+// added as a binary tree, so the bits of the sum do not depend on the number of processes. Each
+// process computes a subtree: neighbouring parts, whose number is a power of two too.
 class StepParts {
  public:
-  // Every batch has `parts` parts. This computes the parts of `share`. Requires parts, and parts /
-  // share.count, to be powers of two.
+  // Divides every batch into `parts`, and computes the parts of `share`. Throws Error(kInternal)
+  // unless `parts` and parts / share.count are powers of two.
   StepParts(int64_t parts, const BatchShare& share);
 
   // Overwrites `grad` with the sum of the gradients of the share's parts, and returns the losses of
   // these parts, in order. Over all processes the losses add up to the loss of the batch. `batch`
-  // holds the rows of the share. The other arguments and the errors are as for
-  // accumulate_batch(); `finished` is told of elements of the whole sum, in the last part. A
-  // PartTree keeps more buffers of the size of `grad`.
+  // holds the rows of the share. Other arguments and errors are as for accumulate_batch();
+  // `finished` is called in the last part, for elements of the whole sum. Keeps up to log2(parts of
+  // the share) more buffers of the size of `grad`.
   std::vector<double> accumulate(Llama& model, const Batch& batch, int64_t micro_tokens,
                                  const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                                  const ElementsFinished& finished = {});

@@ -44,7 +44,7 @@ at::Tensor StepGraphs::loss_and_gradient(const MicroBatch& micro, bool first) {
   put(micro.bounds, inputs.bounds, device);
   put(micro.positions, inputs.positions, device);
   put(micro.dropout_keys, inputs.dropout_keys, device);
-  // Copies of the tensors: they are what a graph reads, wherever it is kept.
+  // Captures the tensors by value: a graph reads them, also if `shape` moves.
   const Work work = [this, inputs, first] {
     loss_.copy_(model_.loss_and_gradient(inputs, grad_, first));
   };
@@ -81,10 +81,10 @@ void StepGraphs::run(Graph& graph, const Work& work, const std::string& what) {
     return;
   } catch (const std::exception& error) {
     const Failure failure = describe_failure(error);
-    // All else that is thrown outside a capture, `script` would throw too.
+    // Outside of a capture, `script` would throw all other errors too.
     if (!captures && failure.kind != ErrorKind::kMemory) throw;
     give_up(what, failure.cause);
-    // Nothing was done yet, but in a warm-up a part may have been.
+    // A capture or a launch that fails has done nothing; a warm-up may have done a part.
     if (rehearses) throw;
   }
   work();

@@ -1,15 +1,14 @@
 // Runs a step with `compile: graph`: forward and backward of a micro-batch are one captured graph
-// for each shape, and the update is another. They compute what `script` computes, to the same bits.
+// for each shape, and the update is another. The bits are the same as with `script`.
 //
-// A micro-batch is copied to where the graph of its shape reads it. The first kWarmUps calls of a
-// graph do its work without it (the warm-up), the next one captures it, and then it is launched.
-// The guard decides between the graphs: loss and norm are on the host before the update is
-// launched.
+// The first kWarmUps calls for a graph do its work without the graph (the warm-up). The next call
+// captures the graph; this and all later calls launch it. A micro-batch is first copied to the
+// buffers that the graph of its shape reads.
 //
-// All graphs are given up when a capture is refused, or when a warm-up or a launch runs out of
-// memory: their memory is given back, since `script` needs as much, the work goes on as `script`,
-// and the log says why, once. A warm-up that runs out of memory throws that error as well, so that
-// accumulate_batch computes the step again. Running out of memory in `script` passes through.
+// If a capture fails, or a warm-up or launch runs out of memory, all graphs are given up: their
+// memory is freed, a warning says why, and the work goes on as `script`. A warm-up that runs out of
+// memory also throws that error, so that accumulate_batch computes the step again. All other errors
+// pass through.
 #pragma once
 
 #include <array>
@@ -28,9 +27,8 @@ class StepGraphs {
   // Calls that warm a graph up before it is captured.
   static constexpr int kWarmUps = 2;
 
-  // `grad` is flat and fp32. Model, optimizer and `grad` are used as long as this lives; their
-  // buffers must not be replaced. Notes it in the log where the optimizer's update cannot be
-  // captured.
+  // `grad` is flat and fp32. Model, optimizer and `grad` must outlive this object, and their
+  // buffers must not be replaced. Logs a note if the optimizer's update cannot be captured.
   StepGraphs(std::unique_ptr<GraphRecorder> recorder, Llama& model, Optimizer& optimizer,
              const at::Tensor& grad);
 
@@ -39,13 +37,13 @@ class StepGraphs {
   at::Tensor loss_and_gradient(const MicroBatch& micro, bool first);
   // Does what Optimizer::update does with the constructor's `grad`.
   void update(const UpdateStep& step);
-  // Returns false once the graphs are given up. Where a call throws and gives them up, the gradient
-  // may have been added to, and the caller has to compute the step again.
+  // Returns false once the graphs are given up. If the call that gave them up has thrown, the
+  // gradient is spoiled, and the caller must compute the step again.
   bool in_use() const { return recorder_ != nullptr; }
 
  private:
-  // Rows, length, and number of segments, 0 where every row is one. MicroBatch::bounds rounds that
-  // number up, or few batches would share a graph.
+  // Rows, length, and number of segments, 0 if every row is one segment. MicroBatch::bounds rounds
+  // that number up, so that many batches share a graph.
   using Shape = std::array<int64_t, 3>;
 
   struct Graph {
@@ -57,8 +55,8 @@ class StepGraphs {
     Graph first, later;  // `first` puts the gradient into the buffer, `later` adds it
   };
 
-  // Does the work, or launches its graph, whichever is its turn. `what` names the work in the log.
-  // `graph` may be gone afterwards.
+  // Does the work, or captures or launches its graph. `what` names the work in the log. `graph` may
+  // be gone afterwards.
   void run(Graph& graph, const Work& work, const std::string& what);
   // Destroys the graphs and their recorder, and gives their memory back.
   void give_up(const std::string& what, const std::string& reason);

@@ -52,7 +52,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   rules_.log = Cadence(config_.log.every);
   rules_.evaluate = Cadence(config_.eval.every);
   rules_.save = SaveSchedule(config_, *lr_schedule_);
-  if (trial) {  // it is trained to its end
+  if (trial) {  // no early stop ends a trial
     rules_.trial_end = now.resolve(*trial);
   } else if (config_.eval.early_stop) {
     rules_.patience = config_.eval.early_stop->patience;
@@ -77,7 +77,7 @@ void Trainer::restore() {
 }
 
 void Trainer::poll_planning() const {
-  if (log_) return;  // a run that goes back has steps to save
+  if (log_) return;  // after a rollback the run has trained steps, which it must save first
   throw_if_stopped();
   const std::optional<double>& most = config_.train.max_time;
   if (processes_.is_first() && most && seconds_since(started_) >= *most) throw StopRequested{};
@@ -126,7 +126,7 @@ RunOutcome Trainer::run(TrainingOptions options) {
 
 std::optional<RunOutcome> Trainer::already_done(Stop why) {
   const std::string status = log_->done_status(state_);
-  // The last evaluation is still to come, or, where the run was made shorter, was not due before.
+  // The last evaluation is missing: it was interrupted, or the run has been made shorter since.
   if (status.empty() && state_.eval_step != state_.step) return std::nullopt;
   log_->note_finished(state_, why);
   run_.remove_unfinished();
@@ -148,15 +148,15 @@ Stop Trainer::train() {
       processes_.is_first() ? std::optional(run_.events()) : std::nullopt, config_.log.stall);
   consensus_.refresh();
   if (stop() == Stop::kNone) fit_micro_batches();
-  // A run without the time for a step leaves this to the process that goes on with it.
+  // A process without time for a step leaves the evaluation to the process that resumes the run.
   const bool needs_evaluation = state_.step == 0 || state_.eval_pending;
   if (needs_evaluation && stop() != Stop::kMaxTime) evaluate_now();
 
   log_->begin_lap();
-  // Asked anew before each step: a signal may have come during the evaluation or the save.
+  // stop() is asked anew before each step: a signal may come during an evaluation or a save.
   while (stop() == Stop::kNone) {
     stall_watch_->run_is_at(state_.step, state_.batch);
-    if (state_.guard.skips(state_.batch)) {
+    if (state_.guard.skips(state_.batch)) {  // it made the run roll back
       next_batch();
       ++state_.batch;
       continue;
@@ -183,7 +183,8 @@ Stop Trainer::train() {
   log_->begin_lap();
   if (saver_) saver_->wait();
   log_->add_save();
-  // A trial is ranked by it; the checkpoint that the run would go on from knows nothing of it.
+  // A trial is ranked by this evaluation. It comes after the save, so that the checkpoint is the
+  // same as that of a run without trials.
   if (has_all_steps(why) && consensus_.signal() == 0) evaluate_now();
   return why;
 }
@@ -200,7 +201,7 @@ std::optional<AppliedStep> Trainer::train_batch() {
   // 2. Forward and backward.
   double loss = forward_and_backward(batch);
   if (options_.after_backward) options_.after_backward(batch, loss, engine_.gradient());
-  // 3. Judge and clip. Nothing below is reached by a loss or gradient that the guard refuses.
+  // 3. Judge and clip. A step that the guard refuses ends here.
   const double grad_norm = shards_.gradient_norm(engine_.gradient());
   ++state_.batch;
   const Verdict verdict =
@@ -239,6 +240,7 @@ Batch Trainer::next_batch() {
   try {
     return loader_->next();
   } catch (const Error&) {
+    // Take part in the step without rows, so that the other processes learn of the error.
     Batch no_rows;
     no_rows.length = 1;
     engine_.forward_backward(no_rows, /*micro_rows=*/1, /*loss_scale=*/1, *reducer_);
@@ -385,13 +387,13 @@ std::optional<Evaluation> Trainer::evaluate_held_out() {
     evaluating.get_further();
     return stop_signal() == 0;
   };
-  state_.eval_pending = true;  // a run that ends here evaluates when it goes on
+  state_.eval_pending = true;  // a run that ends during the evaluation makes it when it resumes
   try {
     return evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
                     evaluation_options(config_, state_.micro), keep_going, processes_);
   } catch (const UnreadRows& unread) {
     save_and_end(unread.is_own() ? std::current_exception() : nullptr);
-  } catch (const std::exception&) {  // such as a lack of memory: the weights are sound
+  } catch (const std::exception&) {  // such as out of memory: the weights are sound
     if (!processes_.is_only()) throw;
     save_and_end(std::current_exception());
   }
@@ -407,7 +409,7 @@ std::optional<std::vector<TaskResult>> Trainer::ask_tasks() {
   auto results = tasks_->ask(engine_.evaluation_model(),
                              evaluation_options(config_, state_.micro).batch_tokens,
                              [] { return stop_signal() == 0; });
-  // A signal may have reached some of the processes alone.
+  // A signal may have reached only some of the processes.
   const std::vector<double> whole = processes_.all_gather_values({results ? 1.0 : 0.0});
   if (std::find(whole.begin(), whole.end(), 0.0) != whole.end()) results.reset();
   return results;
@@ -435,10 +437,10 @@ std::string Trainer::first_bad_weight() const {
 void Trainer::save_checkpoint() {
   const bool is_wanted = !saved_ || must_save_again(*saved_, state_);
   if (is_wanted) log_->begin_lap();
-  // Where the save under way has failed and the run ends, it ends before the others rely on a new
-  // one.
+  // wait() throws here if the last save failed and the run must end, before the other processes
+  // begin a new save.
   if (is_wanted && saver_) saver_->wait();
-  // Only the first process learns that a save has failed, and all are needed for another one.
+  // Only rank 0 learns that a save has failed, so rank 0 decides for all whether to save again.
   const auto attempt = shared_save_->new_attempt(is_wanted);
   if (!attempt) return;
   const Activity saving("copying weights and optimizer for the checkpoint");
@@ -464,17 +466,17 @@ void Trainer::save_checkpoint() {
 void Trainer::save_and_end(const std::exception_ptr& error) {
   ending_ = true;  // so that a save that fails is an error, whatever checkpoint.on_save_error is
   try {
-    if (reducer_->has_begun()) reducer_->finish();  // the others wait for it
+    if (reducer_->has_begun()) reducer_->finish();  // the other processes wait for this sum
     save_checkpoint();
     if (saver_) saver_->wait();
-    processes_.barrier();  // the first process has saved
+    processes_.barrier();  // rank 0 has saved
   } catch (const std::exception& failure) {
     log_warning(
         str("the steps since the last checkpoint are lost: ", describe_failure(failure).message));
     if (!error) throw;
   }
   if (error) std::rethrow_exception(error);
-  processes_.barrier();  // throws, since the process that has the error ends
+  processes_.barrier();  // throws ProcessLost, since the process with the error ends
   throw Error(ErrorKind::kInternal, "a process that could not read its rows goes on");
 }
 
@@ -482,8 +484,8 @@ void Trainer::save_failed(const TrainingState& lost, const std::exception_ptr& f
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& error) {
-    // Without its last checkpoint a run has not ended well, whatever was asked for. Nor does a run
-    // go on that has lost a process.
+    // Whatever checkpoint.on_save_error is, the run ends with an error if this was its last
+    // checkpoint, or if another process is lost.
     const bool ends = config_.checkpoint.on_save_error == SaveErrorPolicy::kStop ||
                       (ending_ && lost.step == state_.step) ||
                       dynamic_cast<const ProcessLost*>(&error) != nullptr;

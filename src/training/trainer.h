@@ -1,10 +1,10 @@
 // Trains a run from its first batch, or from a checkpoint, to its end.
 //
-// The trainer owns everything that a run needs, orders its parts, and saves. schedule/due.h decides
-// what is due after a step, and optim/guard.h whether a step is applied.
-// distributed/gradient_reducer.h sums the gradient over processes. runlog/run_log.h reports.
-// Config, prepared data and checkpoint determine every bit of the result. Time only decides when
-// something is saved or printed.
+// The trainer owns all parts of a run, calls them in order, and saves. schedule/due.h decides what
+// is due after a step, optim/guard.h whether a step is applied. distributed/gradient_reducer.h sums
+// the gradient over processes. runlog/run_log.h reports. Config, prepared data and checkpoint
+// determine every bit of the result; time only decides when the run saves, prints or stops. Not
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -45,16 +45,16 @@ struct RunOutcome {
   std::string status;  // in rank 0 the line of the final status.json; in other processes empty
 };
 
-// What a caller asks of Trainer::run() beside the config.
+// Holds options of Trainer::run() that are not in the config.
 struct TrainingOptions {
-  // The settings that this process has changed (changes_json of checkpoint/changed_settings.h). The
-  // event `resume` names them.
+  // The settings that this process has changed (changes_json of checkpoint/changed_settings.h), for
+  // the event `resume`.
   nlohmann::ordered_json changed_settings = nlohmann::ordered_json::array();
-  // The run saves after this step and ends, as at train.max_time. It serves a run that is part of
-  // another (training/verify_resume.h), so no message says how to go on with it.
+  // The run saves after this step and ends. It is for a run that is part of another
+  // (training/verify_resume.h), so no message says how to go on with it.
   std::optional<int64_t> last_step = {};
-  // For tests of the guard. It is called between backward and clipping, and may change the loss and
-  // the gradient.
+  // For tests of the guard: called between backward and clipping, it may change the loss and the
+  // gradient.
   std::function<void(const Batch&, double& loss, const at::Tensor& grad)> after_backward = {};
 };
 
@@ -62,12 +62,13 @@ class Trainer {
  public:
   // `config` is resolved (training/resolve.h). `checkpoint` is the step to go on from; its files
   // were verified. Reads weights, opens the data and plans the batches; writes nothing yet. With
-  // `trial` it trains only the beginning of the run, of this length, saves it, and then evaluates
-  // it. Throws StopRequested if a signal comes, or max_time ends, before the batches are planned.
+  // `trial`, run() trains only the beginning of the run, of this length, saves it, and then
+  // evaluates it. Throws StopRequested if a signal comes, or max_time ends, before the batches are
+  // planned; the errors of Engine, restore_run, BatchOrder, SampleWriter and TaskProbe.
   //
-  // Several processes construct the same Trainer at the same time, and call run() together. Only
-  // rank 0 reads checkpoints and writes files, except for the tensors of checkpoints
-  // (checkpoint/shared_save.h). All processes decide the same, from values that they exchange.
+  // All processes of a run construct the same Trainer and call run() together. Only rank 0 reads
+  // checkpoints and writes files, except for the tensors of checkpoints (checkpoint/shared_save.h).
+  // All processes decide alike, from values that they exchange.
   Trainer(Config config, PreparedData data, const RunFolder& run, std::optional<int64_t> checkpoint,
           std::optional<TrainingDuration> trial = {}, Processes& processes = only_process());
   ~Trainer();
@@ -81,8 +82,8 @@ class Trainer {
   std::vector<std::string> warnings() const {
     return preflight_warnings(config_, *order_, eval_targets());
   }
-  // Trains until the end, a signal or max_time. The folder's lock must be held. Errors are written
-  // to status.json and rethrown.
+  // Trains until the end of the run or trial, last_step, a signal or max_time, and saves. The
+  // folder's lock must be held. Writes any std::exception to status.json and rethrows it.
   RunOutcome run(TrainingOptions options = {});
   // Returns the status.json that a failed run() wrote; empty when it could not write.
   const std::string& failed_status() const { return failed_status_; }
@@ -92,8 +93,8 @@ class Trainer {
  private:
   // Trains from the present state until no step follows, and saves. Returns why it ended.
   Stop train();
-  // Returns the outcome of a run that has ended, because of `why`, and has its last evaluation.
-  // Returns nothing when there is work left to do.
+  // Returns the outcome of a run that an earlier process has ended, because of `why`. Returns
+  // nothing if its last evaluation is still to be made. Only rank 0 calls it.
   std::optional<RunOutcome> already_done(Stop why);
   // Sets state, weights, optimizer and order of data from checkpoint_ (training/restore.h).
   void restore();
@@ -107,14 +108,14 @@ class Trainer {
   // Returns this process's rows of the next batch. If they cannot be read or are damaged, it calls
   // save_and_end().
   Batch next_batch();
-  // Ends the run in every process, after some process could not read the rows of a step or an
-  // evaluation. With one process it also serves any error of an evaluation. All processes first
-  // save the state after the last step, which is sound. A process with an `error` then throws it.
-  // A process without one (null) throws ProcessLost, which names another's error.
+  // Ends the run in every process, after a process could not read the rows of a step or an
+  // evaluation; with one process, after any error of an evaluation. All processes first save the
+  // state after the last step, which is sound. A process with an `error` then throws it; one
+  // without (null) throws ProcessLost, which names the error of another.
   [[noreturn]] void save_and_end(const std::exception_ptr& error);
-  // Computes forward and backward of the share, and returns its losses. When memory runs out, it
-  // tries again with smaller micro-batches; if the other processes rely on the gradient already, it
-  // returns nothing, and all processes must compute the step again.
+  // Computes forward and backward of the share, and returns its losses. If memory runs out, tries
+  // again with smaller micro-batches. But if the sum over processes has begun, returns nothing, and
+  // all processes must compute the step again.
   std::optional<std::vector<double>> compute_share(const Batch& batch);
   // Returns the losses of a share that was not computed.
   std::vector<double> no_losses() const { return std::vector<double>(engine_.num_losses()); }
@@ -124,25 +125,28 @@ class Trainer {
   void fit_micro_batches();
   // Carries out the verdict on a step that must not be applied.
   void refuse_step(RefusedBatch refused, const Verdict& verdict);
+  // Goes back to the newest checkpoint, and skips the refused batch from then on.
   void roll_back(const RefusedBatch& refused, const std::string& reason);
-  // Evaluates this step, unless that was done before. Saves a new lowest loss if
-  // checkpoint.keep_best asks for it. Always gathers the masters, since later code reads all
-  // weights.
+  // Evaluates this step, unless it was evaluated before. Saves a checkpoint for a new lowest loss
+  // if checkpoint.keep_best asks for it. Always gathers the masters first, which a save and a check
+  // of the weights read.
   void evaluate_now();
   // Returns the held-out loss of the masters; nothing when a process got a signal. If a process
   // cannot read its rows, it calls save_and_end().
   std::optional<Evaluation> evaluate_held_out();
   // Returns the samples of log.samples in rank 0, and none in other processes.
   std::vector<SampledText> write_samples();
-  // Returns the results of eval.tasks; an empty list without tasks; nothing when a process got a
-  // signal. Every process computes all results, so that no process waits for another.
+  // Returns the results of eval.tasks; an empty list without tasks; nothing if a process got a
+  // signal. Every process computes all results, so no process waits for another.
   std::optional<std::vector<TaskResult>> ask_tasks();
   // Returns the name of the first weight with a value that is not finite; empty if all are finite.
   // All processes call it together and get the same name.
   std::string first_bad_weight() const;
   // Finds out which processes write checkpoints, and makes them ready to save.
   void prepare_saves();
+  // Saves the state unless saved_ holds it already. All processes call it together.
   void save_checkpoint();
+  // Rethrows `failure` if the run must end; otherwise warns, and the next save is due again.
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   // Throws StopRequested during the first planning on a signal, and in rank 0 after max_time.
   void poll_planning() const;

@@ -42,16 +42,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The most checkpoints there are at a time: the end of one way, the middle and the end of the
-// other.
+// The most checkpoints at a time: the end of one training, the middle and the end of the other.
 constexpr uint64_t kCheckpointsAtOnce = 3;
 
-// Where both ways begin.
+// Says where both trainings begin.
 struct Beginning {
   std::optional<int64_t> checkpoint;
   int64_t step = 0;
   int64_t seed = 0;
-  int64_t steps_left = 0;  // at least; none of them is skipped by the guard
+  int64_t steps_left = 0;  // at least, if the guard skips no batch
 };
 
 int64_t steps_left(const Config& config, const PreparedData& data, TrainingState state) {
@@ -100,8 +99,8 @@ class ComparedTraining {
                    Processes& processes)
       : config_(config_of_seed(config, seed)), data_(data), seed_(seed), processes_(processes) {}
 
-  // Trains from a checkpoint in the folder up to a step, with a trainer of its own, and returns the
-  // step that was reached. `keep` checkpoints stay.
+  // Trains with a new Trainer from a checkpoint in the folder, or from the beginning, up to
+  // `last_step`. Returns the step that it has reached. `keep` checkpoints stay.
   int64_t train(const RunFolder& folder, std::optional<int64_t> checkpoint, int64_t last_step,
                 int64_t keep) const {
     Config config = config_;
@@ -122,7 +121,8 @@ class ComparedTraining {
   Processes& processes_;
 };
 
-// The same for each check of a run, so that the next one removes what a killed one has left.
+// Returns the same name for each check of a run, so that the next check removes what a killed one
+// has left.
 std::string scratch_name(const RunFolder& run) {
   const fs::path path = absolute_path(run.path());
   return str(".", run.path().filename().string(), ".verify-",
@@ -131,7 +131,7 @@ std::string scratch_name(const RunFolder& run) {
 
 // ---- The comparison ----
 
-// A run whose newest checkpoint is of step `step`, and what it is called in texts for people.
+// Holds a run, the step of its newest checkpoint, and its name in texts for people.
 struct ComparedRun {
   RunFolder folder;
   int64_t step = 0;
@@ -160,7 +160,7 @@ std::string shape_text(const TensorView& tensor) {
   return str(dtype_name(tensor.dtype), " ", nlohmann::json(tensor.shape).dump());
 }
 
-// "[3, 17]", row-major; empty for a scalar.
+// Returns the index of an element as text, "[3, 17]"; empty for a scalar.
 std::string index_text(const std::vector<int64_t>& shape, size_t element) {
   std::string text;
   for (size_t i = shape.size(); i > 0; --i) {
@@ -171,7 +171,7 @@ std::string index_text(const std::vector<int64_t>& shape, size_t element) {
   return text.empty() ? "" : str("[", text, "]");
 }
 
-// "0.0123 (0x3c498a72)": two values may differ in bits alone that no decimal shows.
+// Returns "0.0123 (0x3c498a72)": some bits show in no decimal.
 std::string value_text(const TensorView& tensor, size_t element) {
   const size_t size = dtype_size(tensor.dtype);
   const std::string_view bytes = tensor.bytes.substr(element * size, size);

@@ -1,13 +1,13 @@
-// Tests on a run itself that a resume is exact (`lmtrain resume RUN --verify N`). It trains N steps
-// twice: straight on, and with a checkpoint in the middle, from which a new trainer goes on. The
+// Tests on a run that a resume is exact (`lmtrain resume RUN --verify N`). It trains N steps twice:
+// straight on, and with a checkpoint in the middle, from which a new Trainer goes on. The
 // checkpoints at the end must have the same bits.
 //
 // Both trainings work on copies, in a scratch folder beside the run or in TMPDIR, which is removed
 // at the end. The run itself is only read, without its lock, so another process may train it
 // meanwhile.
 //
-// The check is not exact when the guard rolls back. The interrupted training may then go back to
-// the checkpoint in the middle, and its state says so.
+// If the guard rolls back, the check may report differences: the interrupted training may go back
+// to the checkpoint in the middle, and its state says so.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct ResumeCheck {
   double seconds = 0;
 };
 
-// Returns a run's config, changed for the check. In it no setting depends on the clock, and no
-// setting asks for more checkpoints than the check needs. The data are prepared with it too.
+// Returns a run's config, changed for the check: no setting depends on the clock, or asks for more
+// checkpoints than the check needs. Prepare the data with this config too.
 Config config_of_check(Config config);
 
 // Trains both ways from the newest valid checkpoint with two or more steps to come, or from the
@@ -41,7 +41,7 @@ Config config_of_check(Config config);
 //   Error(kIo)     there is no room for three checkpoints
 //   StopRequested  on a signal
 //
-// Tests set `after_interruption`. It gets the folder of the checkpoint in the middle.
+// Tests set `after_interruption`, which is called with the folder of the checkpoint in the middle.
 ResumeCheck verify_resume(
     const Config& config, const PreparedData& data, const RunFolder& run, int64_t steps,
     Processes& processes,
