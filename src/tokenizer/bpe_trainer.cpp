@@ -159,7 +159,7 @@ class BpeTrainer {
     file_places();
   }
 
-  // Queues what the places noted since the last call belong to.
+  // Files the noted places, and queues their candidates.
   void file_places() {
     throw_if_stopped();
     const auto is_there = [&](uint32_t id, uint32_t slot) {
@@ -250,8 +250,8 @@ class BpeTrainer {
     file_places();
   }
 
-  // What a run of so many neighbouring pairs counts that join to the same text: pairs that overlap
-  // ("aaa") cannot both be joined.
+  // The count of `num_pairs` overlapping pairs in a row that join to the same text ("aaa"): of two
+  // that overlap only one can be joined.
   static int64_t run_count(int64_t num_pairs) { return (num_pairs + 1) / 2; }
 
   void remove_pair(uint32_t left, uint32_t right) {

@@ -101,7 +101,7 @@ class ByteBpeTrainer {
     file_places();
   }
 
-  // Queues what the places noted since the last call belong to.
+  // Files the noted places, and queues their pairs.
   void file_places() {
     throw_if_stopped();
     const auto is_there = [&](uint32_t pair, uint32_t slot) {

@@ -69,7 +69,7 @@ struct ByteLevelTokenizer::Impl {
     }
   }
 
-  // What the decoder gets for an id.
+  // The token of an id, as the decoder gets it.
   const std::string& text(size_t id) const {
     const auto found = normal_texts.find(id);
     return found == normal_texts.end() ? pieces[id] : found->second;
@@ -231,7 +231,7 @@ std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
 }
 
 std::vector<int32_t> ByteLevelTokenizer::space_in_bytes() const {
-  // Of a file that writes a mark for a space: the tokens of its bytes, where it has no token.
+  // If the file marks spaces and has no token for the mark: the tokens of the mark's bytes.
   constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
   if (impl_->bpe || id_of(kMark) >= 0) return {};
   std::vector<int32_t> ids;

@@ -53,8 +53,8 @@ constexpr std::string_view kDeepseek =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
     R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// Of rules that cut alike the first is named, and of those that also take merges alike. "dbrx" cuts
-// like Llama 3's without taking words whole.
+// If rules cut alike, gguf_pre_name() takes the first, or the first with the same ignores_merges.
+// "dbrx" cuts like Llama 3's without taking words whole.
 const std::array<CuttingRule, 8>& rules() {
   static const std::array<CuttingRule, 8> all = {
       {{"gpt-2", false, {kGpt2}},

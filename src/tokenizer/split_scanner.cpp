@@ -30,7 +30,7 @@ struct Character {
 unsigned byte_at(const char* at) { return static_cast<unsigned char>(*at); }
 bool is_ascii(const char* at) { return byte_at(at) < 0x80; }
 
-// Of valid UTF-8.
+// Returns the character at `at`, which is valid UTF-8 and not ASCII.
 Character wide_character(const char* at, const Flags& flags) {
   const auto tail = [&](int i) { return char32_t{byte_at(at + i) & 0x3FU}; };
   const char32_t lead = byte_at(at);
@@ -47,7 +47,7 @@ inline Character character_at(const char* at, const Flags& flags) {
 #if defined(__SSE2__)
 constexpr std::ptrdiff_t kVector = 16;
 
-// How many of the 16 bytes from `at` on lie between two ASCII characters, once these bits are set.
+// Returns how many of the 16 bytes at `at`, up to any other, are in [first, last] after `| set`.
 unsigned count_between(const char* at, char set, char first, char last) {
   const __m128i bytes =
       _mm_or_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), _mm_set1_epi8(set));

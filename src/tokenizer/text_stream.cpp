@@ -53,8 +53,8 @@ std::string TextStream::take(const std::string& text, size_t end) {
 
 void TextStream::forget_oldest(const std::string& text) {
   if (window_.size() < kMostDecoded) return;
-  // A space at the front of a piece counts only behind another, and several pieces may spell one
-  // character, so the newest tokens must have the text that they have behind the oldest.
+  // The newest tokens must decode to the same text without the oldest: a first token may lose its
+  // space, and several tokens may spell one character.
   std::vector<int32_t> newest(window_.end() - kKept, window_.end());
   const std::string tail = tokenizer_.decode(newest);
   if (tail.empty() || !text.ends_with(tail) || text.size() - tail.size() > given_) return;

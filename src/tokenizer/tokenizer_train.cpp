@@ -177,7 +177,7 @@ class WordCounting {
   Count count_;
   WordCounter counter_;
   Batch batch_;
-  std::mutex mutex_;  // guards what follows, but threads_
+  std::mutex mutex_;  // guards the members below, not threads_
   std::condition_variable changed_;
   std::deque<Batch> batches_;
   WordCounter counter_of_threads_;

@@ -101,8 +101,8 @@ void UnigramEncoder::encode(std::string_view text, Scratch& scratch, std::vector
     const float sum = score + ways[begin].score;
     if (way.id < 0 || sum > way.score) way = {sum, id, static_cast<uint32_t>(begin)};
   };
-  // `text` is what is open: it begins where no piece reaches across, and ways to each of its
-  // positions are known up to ways.size().
+  // `text` is the part without ids yet; no piece reaches across its beginning. The best ways to its
+  // positions below ways.size() are known.
   for (size_t begin = 0; begin < text.size();) {
     if (begin >= UINT32_MAX - 4) fail_too_long(begin);
     if (std::abs(ways[begin].score) > kLargestScore) begin_anew(ways, begin);
