@@ -99,7 +99,7 @@ class Ladder {
     };
     return *std::ranges::min_element(family_, {}, distance);
   }
-  // Of the run's tokens, trained by the smallest model.
+  // The cost of the run's tokens with the smallest model.
   double cost_of_smallest() const {
     return token_cost(family_.front(), spec_.vocab_size, spec_.max_length) * spec_.tokens;
   }

@@ -18,8 +18,8 @@ using Values = std::array<double, kCount>;
 using Matrix = std::array<Values, kCount>;
 
 constexpr int kReplicates = 200;
-// The weights have a part of the spread. With this part of the noise beside them the interval holds
-// eight of ten synthetic runs (tests/schedule/loss_law_test.cpp).
+// Random weights make a part of the spread. With this part of the noise beside them the interval
+// holds eight of ten synthetic runs (tests/schedule/loss_law_test.cpp).
 constexpr double kMoved = 0.5;
 constexpr double kHuber =
     1.345;  // in standard deviations: 95 % as good as squares without outliers
@@ -35,7 +35,7 @@ struct Prior {
   Values mean{}, deviation{};
 };
 
-// Of one fit: what is measured, with weights, and the priors.
+// The data of one fit: measured losses with weights, and the priors.
 struct Problem {
   std::span<const MeasuredRun> runs;
   std::vector<double> log_losses, weights;
@@ -236,7 +236,7 @@ Values best_fit(const Problem& problem) {
   return best;
 }
 
-// The noise of losses about the law: that between seeds, or more where the law does not fit.
+// The noise of losses about the law: between seeds, or the misfit of the law if larger.
 double noise_about(const Problem& problem, const Values& values) {
   double squares = 0;
   for (size_t i = 0; i < problem.runs.size(); ++i) {
@@ -342,7 +342,7 @@ std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const Measure
                                      std::span<const std::vector<LossPoint>> curves) {
   constexpr int kPoints = 20;
   constexpr size_t kLeastPoints = 3;  // evaluations, the last one included
-  // Of each run: its share, and the logarithm of its loss over the law's.
+  // For each run, by share of its tokens: log(loss / law's loss), less its value at the end.
   std::vector<std::vector<LossPoint>> excesses;
   std::vector<double> weights;
   for (size_t i = 0; i < runs.size(); ++i) {
