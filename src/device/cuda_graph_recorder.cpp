@@ -33,11 +33,11 @@ void wait_for(const c10::Stream& waiting, const c10::Stream& other) {
   event.block(waiting);
 }
 
-// The memory of all graphs of a recorder, and of their warm_ups: what the one has let go is the
-// next one's. It stays at its addresses as long as the pool lives.
+// The memory of all graphs of a recorder, and of their warm-ups: each reuses the memory that the
+// others have freed. The memory stays in place as long as the pool lives.
 class Pool {
  public:
-  // Numbers that libtorch itself, which counts from 1, does not come to.
+  // libtorch counts its own pools from 1, and does not come to these numbers.
   explicit Pool(const c10::Stream& stream)
       : stream_(stream),
         id_{0, (uint64_t{1} << 48) + next_pool()++},

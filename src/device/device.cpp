@@ -74,8 +74,7 @@ std::string processor_name() {
   return "CPU";
 }
 
-// From the driver's own files where the program has no CUDA kernels, and with them no such
-// question.
+// Without CUDA kernels the program cannot ask CUDA, and reads the driver's own files.
 std::string gpu_name(const at::Device& device) {
   if (std::string name = cuda_name(device); !name.empty()) return name;
   std::vector<std::string> names;
@@ -105,8 +104,8 @@ bool gpu_multiplies_bf16(const at::Device& device) {
   return capability == 0 || capability >= 80;
 }
 
-// Empty where products in fp8 can be had. The kernels that cast to it are asked for too: ATen's
-// operators in their place would take more time than the products save.
+// Empty if the device has products in fp8. Requires the kernels that cast to fp8 too: ATen's
+// operators would take more time than the products save.
 std::string why_no_fp8(const at::Device& device) {
   constexpr const char* kNeeded =
       "an NVIDIA GPU of compute capability 8.9 or higher (Ada, Hopper, Blackwell) has units for it";
