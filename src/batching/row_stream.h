@@ -70,7 +70,7 @@ class RowStream {
 
   class Reader;
 
-  // Returns how many rows `epochs` of the mixture have, at most 2^52 for each source.
+  // Returns how many rows the first `epochs` epochs have, at most 2^52 of each source.
   int64_t rows_of_epochs(double epochs) const;
   // Returns how many of the first j rows come from a source: exact at the ends of blocks, an
   // expected number inside a block.

@@ -40,7 +40,7 @@ at::Tensor qk_norm_reference(const at::Tensor& qkv, const at::Tensor& q_weight,
 at::Tensor add_bias(const at::Tensor& x, const at::Tensor& bias);
 at::Tensor add_bias_reference(const at::Tensor& x, const at::Tensor& bias);
 
-// Returns x weight', like at::linear, with products by ops/matmul.h.
+// Returns x weight', like at::linear, for x [..., I] and weight_OI, with products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
 // Does the same with fp8 operands (ops/fp8.h) in all three products (forward, gradient of x,
 // gradient of the weight): x and weight in e4m3, the gradient in e5m2. Results have x's dtype. The

@@ -26,7 +26,7 @@ struct LadderSpec {
 struct Rung {
   std::string name = {};  // of its folder: "363K-66K", or "363K-66K-seed2"
   double parameters = 0;  // as model.size counts them
-  double multiplied = 0;  // of these: those that multiply a token
+  double multiplied = 0;  // count_multiplied() of them: N of loss_law.h
   int64_t tokens = 0;
   int64_t seed = 0;         // is added to the config's seed
   double eval_percent = 0;  // of the run, from an evaluation to the next

@@ -20,7 +20,7 @@ namespace lmtrain {
 
 class BpeEncoder {
  public:
-  // why_not_exact(model) and model_problem(model) must find nothing. `model` may end then.
+  // Requires that why_not_exact(model) and model_problem(model) find nothing. Copies the model.
   explicit BpeEncoder(const SentencePieceModel& model);
 
   // Memory that encode() reuses, with the words encoded before. A Scratch belongs to one encoder,

@@ -27,14 +27,14 @@ struct ByteBpeModel {
   };
   // By id: the token's bytes, or its text if not byte-level; nothing for a token that no word has.
   std::vector<std::optional<std::string>> tokens;
-  std::vector<Merge> merges;      // the earliest first; of equal pairs the last counts
+  std::vector<Merge> merges;      // by rank; of equal pairs the last counts
   bool ignores_merges = false;    // a word that is a token is encoded as this token
   std::optional<int32_t> unk_id;  // stands for text without a token; nothing: that text is lost
   bool fuses_unk = false;         // neighbouring unknown bytes, or characters, are one unk_id
   bool byte_fallback = false;     // a character without a token becomes tokens of its bytes
 };
 
-// The ids of a text. clear() keeps the memory, and room() does not set it to 0.
+// The ids of a text, in memory that clear() keeps.
 class IdBuffer {
  public:
   void clear() { size_ = 0; }

@@ -30,7 +30,7 @@ class SplitScanner {
  private:
   // The run of letters of a word, and what may stand before it.
   enum class Words : uint8_t {
-    kNone,         // the pattern is one of numbers alone
+    kNone,         // the pattern matches numbers only
     kSpacePrefix,  //  ?\p{L}+
     kAnyPrefix,    // [^\r\n\p{L}\p{N}]?\p{L}+
     kCased         // kAnyPrefix, and upper case ends a run of lower case

@@ -47,7 +47,7 @@ class Tokenizer {
   // BOS does, unless add_bos_token is false; a tokenizer.json by post-processor or add_bos_token.
   bool adds_bos() const { return model_->adds_bos(); }
   // Returns the ids of `text`, without BOS and EOS. A malformed byte is read as U+FFFD. Throws
-  // Error(kData) for a text that the tokenizer cannot encode.
+  // Error(kData) for a text that the tokenizer cannot encode, such as 4 GiB without a place to cut.
   std::vector<int32_t> encode(std::string_view text) const { return model_->encode(text); }
   // Returns why the slower library sentencepiece encodes; empty if our own encoders do.
   const std::string& why_slow() const { return model_->why_slow(); }

@@ -1,7 +1,7 @@
-// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds BPE. It is byte-level (GPT-2,
-// Llama 3, Qwen, BLOOM, Falcon), or its symbols are characters, and byte tokens spell a character
-// without a token (Llama 2, Mistral, Gemma). A part that changes ids and is not supported is
-// refused, never ignored.
+// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds BPE. Either it is byte-level
+// (GPT-2, Llama 3, Qwen, BLOOM, Falcon), or its symbols are characters, and tokens of bytes spell a
+// character without a token (Llama 2, Mistral, Gemma). A part that changes ids and is not supported
+// is refused, never ignored.
 #pragma once
 
 #include <cstdint>
