@@ -119,7 +119,7 @@ struct CutRule {
 };
 
 // The lengths of bucket and pad are powers of two from min_length to max_length, which must be
-// powers of two. bucket cuts max_length targets while a document has as many; if `balanced`, it
+// powers of two. bucket cuts max_length targets while a document has enough; if `balanced`, it
 // draws shorter lengths too, with the key `fingerprint`. pad and pack cut every max_length targets;
 // all rows of pack have max_length, any number above 0.
 CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length, bool balanced);

@@ -48,8 +48,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // While it lives, what is allocated for the stream comes from the pool, whichever thread asks:
-  // the backward has its own.
+  // While it lives, memory for the stream comes from the pool, for any thread: the backward has its
+  // own.
   class Use {
    public:
     explicit Use(Pool& pool) : pool_(pool) {
@@ -121,8 +121,8 @@ class CudaGraphRecorder : public GraphRecorder {
   }
 
  private:
-  // The default stream cannot be captured. Ours begins when the current one has done its work,
-  // which goes on when ours has.
+  // The default stream cannot be captured. Our stream waits for the current one, and the current
+  // one then waits for ours.
   void on_own_stream(const Work& work) {
     const c10::Stream current = device_interface().getStream(stream_.device());
     wait_for(stream_, current);

@@ -47,8 +47,8 @@ struct MatrixPart {
 
 // A function `visit` that several threads call, each with a part of a matrix in its cache. `data`
 // is the first number of the part; its rows are contiguous, `stride` numbers apart. `beside` lists
-// matrices of the same shape of which `visit` uses the same part; the product prefetches them. T is
-// float or Bf16 (kernels/cpu/kernels.h), the product's dtype.
+// matrices of the same shape; `visit` uses the same part of each, and the product prefetches it. T
+// is float or Bf16 (kernels/cpu/kernels.h), the product's dtype.
 template <class T>
 struct TileFunction {
   std::vector<at::Tensor> beside;
@@ -68,7 +68,7 @@ void visit_all(const TileFunction<T>& function, const at::Tensor& x_MN);
 // Only on a CPU.
 template <class T>
 at::Tensor product_of(const Prologue<T>& a, int64_t rows, const at::Tensor& b_KN);
-// Computes a_MK b_KN, of which the epilogue reads each part once. Only on a CPU.
+// Computes a_MK b_KN; the epilogue reads each part once. Only on a CPU.
 template <class T>
 void product_into(const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue<T>& c);
 

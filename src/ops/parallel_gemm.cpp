@@ -7,9 +7,9 @@ namespace lmtrain {
 namespace {
 
 // Columns and units of the right operand that are packed at a time: 4 MB, which stay in the cache.
-// Beside a left operand of columns the units are CpuGemm's.
-// Units that are widened numbers are twice as many, so columns are half: else sums of few terms
-// would have to be kept for every column.
+// Beside a left operand of columns the units are CpuGemm's. Widened numbers need twice as many
+// units, so fewer columns are packed: else sums of few terms would have to be kept for every
+// column.
 constexpr int64_t kPackedColumns = 4096;
 constexpr int64_t kPackedUnits = int64_t{1} << 20;
 // The same where all of it must be, for a result that is visited: in the cache that threads share.

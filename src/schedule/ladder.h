@@ -40,7 +40,7 @@ double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_leng
 //   five costs, each 3 times the one below, or 2 or 1.5 times if few rungs are affordable so; size
 //     and tokens grow by the root of that factor
 //   a larger and a smaller model at two of these costs, to tell size from tokens
-//   for a run of several passes over the text, the smallest model with as many as are affordable
+//   for a run of several passes over the text, the smallest model with the affordable passes
 //   a second seed at the two lowest costs
 // Throws Error(kUsage) if fewer than kLeastRungs (schedule/loss_law.h) are affordable.
 std::vector<Rung> choose_ladder(const LadderSpec& spec);

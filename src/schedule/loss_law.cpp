@@ -163,8 +163,8 @@ Values minimize(const Problem& problem, Values values) {
   return values;
 }
 
-// The floor is taken as half of the lowest loss, and what is above it as divided evenly between
-// size and tokens. Each is known to a factor of two or so, which a few runs overrule.
+// The prior floor is half of the lowest loss, and size and tokens share the rest evenly. The
+// deviations are a factor of two or so, so that a few runs overrule the prior.
 Prior usual_prior(std::span<const MeasuredRun> runs) {
   double lowest = std::numeric_limits<double>::infinity();
   double mean = 0;
@@ -200,7 +200,7 @@ std::vector<size_t> seeds_of(std::span<const MeasuredRun> runs, size_t i) {
   return seeds;
 }
 
-// The noise between seeds; what is usual counts as two degrees of freedom.
+// The noise between seeds; kSeedNoise counts as two degrees of freedom.
 double seed_noise(std::span<const MeasuredRun> runs) {
   constexpr double kUsualFreedom = 2;
   double squares = kUsualFreedom * kSeedNoise * kSeedNoise;

@@ -24,8 +24,7 @@ struct EncodeScratch {
   std::vector<AddedTokens::Part> normal_parts;
 };
 
-// The added tokens that are looked for in text as it is, or in normalised text; there special ones
-// come first.
+// Returns the added tokens to find in raw text, or in normalised text, special ones first.
 std::vector<AddedToken> tokens_to_find(const TokenizerJson& description,
                                        const Normalizer& normalizer, bool normalized) {
   std::vector<AddedToken> tokens;
@@ -55,8 +54,7 @@ struct ByteLevelTokenizer::Impl {
         pieces(std::move(description.pieces)) {
     for (const AddedToken& token : description.added)
       is_special[static_cast<size_t>(token.id)] = token.special;
-    // As the library, an added token that is looked for in normalised text is decoded to its normal
-    // form.
+    // Like the library, decodes an added token that is `normalized` to its normal form.
     Normalizer::Scratch scratch;
     for (const AddedToken& token : description.added) {
       if (token.normalized)
@@ -147,7 +145,7 @@ struct ByteLevelTokenizer::Impl {
   AddedTokens normalized_tokens;
   PreTokenizer pre_tokenizer;
   Decoder decoder;
-  // One of these.
+  // One of these two is set.
   std::optional<ByteBpe> bpe;
   std::optional<CharacterBpe> character_bpe;
   std::vector<int32_t> first_ids;

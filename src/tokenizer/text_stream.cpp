@@ -6,12 +6,12 @@
 namespace lmtrain {
 namespace {
 
-// Tokens that are decoded each time, at most and after the oldest were forgotten.
+// The most tokens that are decoded each time, and how many stay when the oldest are forgotten.
 constexpr size_t kMostDecoded = 64;
 constexpr size_t kKept = 16;
 
-// The bytes of `text` that no token can change any more. Decoders write U+FFFD for the bytes of a
-// character that is not complete, of which there are three at most.
+// The size of the text that no token can change any more. Decoders write a U+FFFD for each byte of
+// an incomplete character, at most three.
 size_t complete_size(std::string_view text) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   for (int i = 0; i < 3 && text.ends_with(kReplacement); ++i)

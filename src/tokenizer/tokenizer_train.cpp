@@ -82,7 +82,7 @@ std::string too_small(int64_t vocab_size, int64_t least) {
 // thread, beside the words.
 class WordCounting {
  public:
-  // One for each thread, which is called with a text and counts its words.
+  // Counts the words of a text; each thread has its own.
   using Count = std::function<void(std::string_view text, WordCounter& counter)>;
   using MakeCount = std::function<Count()>;
 

@@ -20,8 +20,8 @@ bool is_in_text(const ModelPiece& piece) {
   return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
 }
 
-// User-defined symbols are preferred to what learned pieces, whose scores are not above 0, make of
-// them; longer ones to shorter ones.
+// Prefers user-defined symbols to learned pieces, whose scores are not above 0, and longer symbols
+// to shorter ones.
 float user_defined_score(size_t size) {
   return static_cast<float>(0.1 * static_cast<double>(static_cast<int>(size) - 1));
 }
@@ -47,7 +47,7 @@ size_t character_size(char first) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// Scores are counted from `begin` on: large ones are rounded too much.
+// Makes scores relative to the one at `begin`, since large scores are rounded too much.
 template <class Way>
 void begin_anew(std::vector<Way>& ways, size_t begin) {
   const float offset = ways[begin].score;

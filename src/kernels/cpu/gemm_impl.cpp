@@ -130,8 +130,8 @@ struct ByRow {
     A::pack_rows(tile.matrix.data, tile.matrix.row_stride, tile.rows, tile.kc, kTileRows, out,
                  kRowStride);
   }
-  // A part is a vector of a row. kLanes parts pack as many units, the last of them nothing; where a
-  // vector is narrower than a tile is high they are too few.
+  // A part is a vector of a row. kLanes parts pack kLanes units of all rows; those beyond kTileRows
+  // pack nothing. If kLanes is below kTileRows, they are too few.
   static constexpr int64_t kPrefetchParts = kLanes;
   template <class A>
   static bool has_parts(LeftTile<A> tile) {
@@ -346,7 +346,7 @@ void copy(GemmRows<T> from, GemmRows<T> to, int64_t rows, int64_t columns) {
   }
 }
 
-// Multiplies a tile of which the result has only some rows and columns.
+// Multiplies a tile that reaches beyond the rows or columns of the result.
 template <class A, class Side, class Out>
 void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t kc,
                    GemmRows<float> sums, bool add, GemmRows<Out> c, int64_t rows, int64_t columns) {
