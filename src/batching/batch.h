@@ -20,9 +20,8 @@ struct RowRange {
   int64_t first = 0, end = 0;
 };
 
-// Returns the rows of one of `parts` contiguous shares, whose sizes differ by at most one row.
-// Where `parts` is a multiple of n, division into n shares, and of each share again, gives the same
-// parts.
+// Returns the rows of part number `part`, 0 <= part < parts. Parts are contiguous, and their sizes
+// differ by at most one row. If n divides `parts`, each of n shares is a run of whole parts.
 constexpr RowRange rows_of_part(int64_t rows, int64_t part, int64_t parts) {
   return {rows * part / parts, rows * (part + 1) / parts};
 }
@@ -39,8 +38,8 @@ struct Batch {
   int64_t length = 0;
   std::vector<int32_t> inputs;   // [rows x length]; padding holds id 0
   std::vector<int32_t> targets;  // [rows x length]; kNoTarget where nothing is trained
-  // The document of each piece in each row of the whole batch, by position. A document may occur
-  // several times.
+  // The documents of all rows of the whole batch, by position. A document occurs once for each of
+  // its pieces.
   std::vector<int64_t> documents;  // indices in the shard
   // Segments begin at these flattened positions (row * length + position), ascending; the first
   // position of every row is among them. Attention and position ids stay inside a segment. Empty:
@@ -52,8 +51,8 @@ struct Batch {
   int64_t first_row = 0;
 };
 
-// The rows of a micro-batch, which go through the model at once, where they were lowered after
-// memory ran out. They are part of the training state.
+// The rows that were lowered after memory ran out. A micro-batch is the rows that go through the
+// model at once. The limits are part of the training state.
 struct MicroBatchLimits {
   int64_t micro_tokens = 0;         // batch.micro_tokens when rows were lowered
   std::map<int64_t, int64_t> rows;  // lowered rows by length; other lengths are absent

@@ -44,8 +44,8 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
   throw Error(ErrorKind::kInternal, "sequence.batching is a way without rows");
 }
 
-// Appends the documents and segments of a row of `length`, from the position `begin` on, to the
-// batch, whose rows may be shorter: it then is several of them.
+// Appends the documents and segments of a stream row of `length`, from position `begin` on. If rows
+// of the batch are shorter, the stream row becomes several of them.
 void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<RowPart>& parts,
               bool apart) {
   for (const RowPart& part : parts) batch.documents.push_back(part.document);
@@ -59,8 +59,8 @@ void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<Row
   }
 }
 
-// Leaves the positions [first, end) of a batch whose segments are all there, and whose inputs and
-// targets begin at position `read_begin`.
+// Keeps only positions [first, end) of a batch. It has all segments; inputs and targets begin at
+// position `read_begin`.
 void keep_positions(Batch& batch, int64_t first, int64_t end, int64_t read_begin) {
   for (std::vector<int32_t>* values : {&batch.inputs, &batch.targets}) {
     values->resize(static_cast<size_t>(end - read_begin));
@@ -202,7 +202,7 @@ Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
   const RowRange own = rows_of_part(batch.batch_rows, share.rank, share.count);
   batch.first_row = own.first;
   batch.rows = own.end - own.first;
-  // The rows of the stream, each of which may be several of the batch, that have positions of ours.
+  // The rows of the stream that have positions of the share; one may be several rows of the batch.
   const int64_t first_position = own.first * batch.length;
   const int64_t end_position = own.end * batch.length;
   const int64_t read_first = first_position / stream.length;

@@ -61,26 +61,24 @@ class BatchOrder {
   // num_batches() lengths come in proportion without end; an `epochs` run throws Error(kInternal)
   // there. Both functions are thread-safe.
   int64_t batch_length(int64_t k) const;
-  // Builds batch k. With a share it reads only the tokens of the share's rows. Segments are left
-  // empty only where no row of the whole batch has a segment inside, so that a row is computed in
-  // the same way in every share. Throws the errors of TokenShard::read_tokens and
-  // require_unchanged.
+  // Builds batch k. With a share, reads only the tokens of the share's rows. `segments` is empty
+  // only if each row of the whole batch is one segment, so that every share computes alike. Throws
+  // the errors of TokenShard::read_tokens and require_unchanged.
   Batch batch(int64_t k, const BatchShare& share = {}) const;
 
   const std::vector<LengthSummary>& lengths() const;  // ascending, only those that occur
-  // Returns every length that a batch can have, ascending. Memory and compilation must be ready for
-  // each.
+  // Returns every length that a batch can have, ascending: memory must suffice for each.
   std::vector<int64_t> batch_lengths() const;
   // Returns how many batches in [begin, end) have each of batch_lengths(). Its time does not grow
   // with the number of batches. Requires batches that batch_length() accepts.
   std::vector<int64_t> count_lengths(int64_t begin, int64_t end) const;
-  // Returns the targets that the documents have in an epoch. No way of batching drops a target, so
-  // the sum over lengths() is the same, but for rounding where sources have weights.
+  // Returns the number of targets in an epoch, counted from the documents. No way of batching drops
+  // a target: the sum over lengths() is the same, except for rounding if sources have weights.
   int64_t targets_given() const;
-  std::vector<CycleSummary> cycles() const;  // after the last Replan alone
+  std::vector<CycleSummary> cycles() const;  // of the plan since the last Replan
   const std::vector<SourceSummary>& sources() const;
-  // Returns the passes over each of sources() before batch k: exact at the end of an epoch, an
-  // expected number inside it.
+  // Returns how many passes over each of sources() come before batch k: exact at the end of an
+  // epoch, an expected number inside an epoch.
   std::vector<double> source_epochs(int64_t k) const;
 
  private:

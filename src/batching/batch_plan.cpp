@@ -234,7 +234,7 @@ void LengthCap::add(double first_batch, int64_t length) {
   // Quotients of decimals may lie a hair above the batch they mean.
   const double whole = std::ceil(first_batch - 1e-9 * std::max(1.0, first_batch));
   const auto first = static_cast<int64_t>(std::clamp(whole, 0.0, 0x1p62));
-  // A step that no batch falls into gives way to the next.
+  // The next step replaces a step without a batch.
   if (!steps_.empty() && steps_.back().first_batch == first) steps_.pop_back();
   if (!steps_.empty() && steps_.back().length == length) return;
   steps_.push_back({first, length});
@@ -382,7 +382,7 @@ int64_t BatchPlan::batches_before(const Period& period, int64_t k, size_t index)
 }
 
 int64_t BatchPlan::row_before(int64_t k, size_t index) const {
-  // The plan that made the batches before k, also where the next begins at k.
+  // The period of batch k - 1, also if the next period begins at k.
   const Period& period = period_of(std::max<int64_t>(0, k - 1));
   const int64_t row =
       period.first_row[index] + batches_before(period, k, index) * rows_a_batch(index);

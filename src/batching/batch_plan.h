@@ -1,7 +1,6 @@
-// A BatchPlan says which length batch k has, and how far the stream of each length has come before
-// it. It is a list of periods: the run as it began, and one for each change of its total on resume.
-// Inside a period the schedule orders the lengths and caps them. It takes a byte of memory for each
-// batch.
+// A BatchPlan says which length batch k has, and how many rows of each length come before it. It is
+// a list of periods: the run as it began, and one for each change of its total on resume. In a
+// period the schedule orders and caps the lengths. A plan takes a byte of memory for each batch.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +31,8 @@ enum class Growth { kLinear, kP2 };
 // first. They add up to `total`. No argument may be negative, and one weight must be above 0.
 std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_t>& weights);
 
-// A cycle has one sub-cycle for each length. Returns weights[length][sub-cycle]. In a cycle, the
-// batches of a length are divided among the sub-cycles in proportion to its weights.
+// Returns weights[length][sub-cycle]. A cycle has as many sub-cycles as lengths. In a cycle, the
+// batches of a length are divided among the sub-cycles in proportion to weights[length].
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
 // Length i has counts[i] batches in all. Returns for each length the number of its batches in cycle
@@ -41,8 +40,8 @@ std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_le
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles);
 
-// Both return the length index of every batch, in batch order. Length i has counts[i] batches. At
-// most 256 lengths are allowed.
+// These return the index of the length of every batch, in batch order. Length i has counts[i]
+// batches. At most 256 lengths are allowed.
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
                                  const Poll& poll = throw_if_stopped);
 std::vector<uint8_t> grow_lengths(const std::vector<int64_t>& counts, Growth growth,
@@ -73,10 +72,9 @@ class LengthSequence {
 //   linear, root   min + (max - min)·(k/D)^(1/r), D: `duration`, r: 1 or `root_degree`
 //   step           lengths[i] until boundaries[i], then max
 //
-// The cap is this value rounded down to max_length/2^j, a whole number of at least min_length. A
-// value below all these numbers is rounded up to the least of them. So there are few shapes, and
-// rows of max_length divide into rows of the cap. Durations are converted to batches once, by the
-// constructor.
+// The caps are the whole numbers max_length/2^j that are at least min_length. The value is rounded
+// down to a cap, or up to the least cap. So there are few shapes, and rows of max_length divide
+// into rows of the cap.
 class LengthCap {
  public:
   struct Step {
@@ -86,9 +84,8 @@ class LengthCap {
   };
 
   // Requires 1 <= min_length <= max_length, and for step a boundary for each length. `run` must
-  // count steps: its total is the number of batches, including those that the run will skip, and
-  // its tokens_per_step is an average. Throws Error(kConfig) for boundaries that do not increase in
-  // this run, and for durations of time.
+  // count steps: its total is the number of batches, skipped ones included. Throws Error(kConfig)
+  // for boundaries that do not increase in this run, and for durations of time.
   LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
             const RunClock& run);
 
@@ -116,7 +113,7 @@ class BatchPlan {
   struct Slot {
     size_t index;          // index of the stream
     int64_t first_row;     // the first row of the batch, in that stream
-    int64_t num_rows;      // rows from first_row on; the rest of the batch is masked
+    int64_t num_rows;      // rows from first_row on; other rows of the batch are masked
     int64_t batch_length;  // the stream's length, or the cap where that is less
   };
 
@@ -131,7 +128,8 @@ class BatchPlan {
   void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
 
   int64_t num_batches() const { return num_batches_; }
-  // Any k >= 0 is allowed, but past the end of an `epochs` run it throws Error(kInternal).
+  // Returns the slot of batch k. Any k >= 0 is allowed, but past the end of an `epochs` run it
+  // throws Error(kInternal).
   Slot at(int64_t k) const;
   // Returns how many rows of streams[index] come before batch k. Any k >= 0 is allowed, also past
   // the end.

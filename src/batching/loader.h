@@ -12,9 +12,9 @@ namespace lmtrain {
 
 class Loader {
  public:
-  // Gives a `share` of each of the batches [first, end), or from `first` on without end when `end`
-  // is negative. The thread keeps up to `depth`, at least 1, of them ready. The order must outlive
-  // the loader. Throws Error(kMemory) when no thread can be started.
+  // Gives the share `share` of each batch in [first, end), or without end if `end` is negative. The
+  // thread builds up to `depth` batches ahead, at least 1. `order` must outlive the loader. Throws
+  // Error(kMemory) if the system refuses a thread.
   Loader(const BatchOrder& order, int64_t first, int64_t end = -1, const BatchShare& share = {},
          int64_t depth = 4);
   // Stops the thread; waits at most for the batch it is building.

@@ -67,7 +67,8 @@ Packing pack_best_fit(std::span<const uint32_t> sizes, uint32_t capacity) {
         fitting->second.pop_back();
         if (fitting->second.empty()) open.erase(fitting);
       }
-      // While it takes more of this size it remains the bin with the least room that does.
+      // The bin keeps the least room that fits this size, so it takes more of the size while it
+      // can.
       for (; i < sorted.begins[size + 1] && room >= size; room -= size) {
         packing.bins[sorted.items[i++]] = bin;
       }
@@ -91,9 +92,9 @@ int64_t ceil_power(int64_t value) {
   return static_cast<int64_t>(std::bit_ceil(as_unsigned(value)));
 }
 
-// P(T) proportional to 1/T over the powers of two from min to max: with n of them, 2^n - 1 equal
-// chances, of which the shortest has 2^(n-1), the next 2^(n-2), ... the longest 1. In integers, so
-// that every machine draws the same.
+// P(T) is proportional to 1/T over the n powers of two from min to max: of 2^n - 1 equal chances
+// the shortest has 2^(n-1), the next 2^(n-2), ... the longest 1. In integers, so that every machine
+// draws the same.
 int64_t draw_length(uint64_t bits, int64_t min_length, int64_t max_length) {
   const auto chances = as_unsigned(max_length / min_length) * 2 - 1;
   const auto drawn = static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * chances) >> 64);
@@ -294,7 +295,7 @@ int64_t ConcatRows::for_each_document(int64_t row, const Visit& visit) const {
     if (last == first) continue;  // a document that is left out
     const int64_t document = document_at(index);
     const int64_t input = std::max(first, begin);
-    // Its first token is nobody's target.
+    // The first token of a document is no target.
     const int64_t target_end = std::min(last, end + 1);
     visit(document, shard_.document_begin(document) - first, input, std::min(last, end),
           target_end);

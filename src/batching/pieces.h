@@ -18,10 +18,7 @@
 
 namespace lmtrain {
 
-// Each way of batching makes Rows of a set of documents: the rows of one epoch, before they are
-// shuffled. A row is `length` positions with an input and a target each. Rows of one length are
-// numbered from 0 in the order of documents. Nothing changes after construction, so all threads may
-// use it.
+// The rows of one length.
 struct RowLength {
   int64_t length = 0;
   int64_t rows = 0;     // rows in an epoch
@@ -35,6 +32,9 @@ struct RowPart {
   int64_t document = 0;  // its index in the shard
 };
 
+// Each way of batching makes Rows of a set of documents: the rows of one epoch, before they are
+// shuffled. A row is `length` positions with an input and a target each. Rows of one length are
+// numbered from 0 in the order of documents. Rows never change, so threads may share them.
 class Rows {
  public:
   Rows() = default;
@@ -49,7 +49,7 @@ class Rows {
   // position 0. Returns the number of targets. Throws the errors of TokenShard::read_tokens.
   virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
                        std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
-  // Does the same without reading tokens: appends the parts, and returns the number of targets.
+  // Appends the parts and returns the number of targets, as fill() does, without reading tokens.
   virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const = 0;
   // Returns whether attention stays inside each part.
   virtual bool parts_are_apart() const = 0;
@@ -111,22 +111,22 @@ Packing pack_best_fit(std::span<const uint32_t> sizes, uint32_t capacity);
 
 // The rule by which documents are cut into pieces.
 struct CutRule {
-  // Returns the length of the row for the next piece of a document, which has `remaining` targets
-  // from `offset` on.
+  // Returns the length of the row for a document's piece that begins at `offset`, where the
+  // document has `remaining` targets left.
   std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)> length;
   int64_t unit;  // divides every offset
-  bool shares;   // whether pieces that do not fill a row share rows
+  bool shares;   // whether pieces shorter than their row share rows
 };
 
 // The lengths of bucket and pad are powers of two from min_length to max_length, which must be
-// powers of two. `fingerprint` is the key of the random lengths of the balanced cut. pad and pack
-// cut a document every max_length targets; pack's rows have max_length, which may be any above 0.
+// powers of two. bucket cuts max_length targets while a document has enough; if `balanced`, it
+// draws shorter lengths too, with the key `fingerprint`. pad and pack cut every max_length targets;
+// all rows of pack have max_length, any number above 0.
 CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length, bool balanced);
 CutRule pad_cut(int64_t min_length, int64_t max_length);
 CutRule pack_cut(int64_t max_length);
 
-// With `bucket`, `pad` and `pack` rows hold pieces of documents, and attention stays inside a
-// piece.
+// With `bucket`, `pad` and `pack` rows hold pieces of documents; attention stays in a piece.
 //
 // A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
 // document, until the row is full or the document ends. Every offset is a multiple of the cut's

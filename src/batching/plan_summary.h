@@ -8,8 +8,8 @@
 
 namespace lmtrain {
 
-// The length of a run and each change of it are kept in the run's state. Exactly one of the members
-// is above 0. Tokens are targets.
+// The length of a run; exactly one of the members is above 0. Tokens are targets. The run's state
+// keeps the length and each change of it.
 struct RunLength {
   int64_t steps = 0;
   int64_t tokens = 0;
@@ -20,7 +20,7 @@ struct RunLength {
 // Earlier batches stay as they are, and the stream of each length goes on where it was.
 struct Replan {
   int64_t first_batch = 0;
-  RunLength left;  // steps and tokens: still to come from first_batch on; epochs: of the whole run
+  RunLength left;  // steps and tokens: from first_batch on; epochs: of the whole run
 };
 
 // A LengthSummary counts the rows of one length as they are cut from the documents, before a cap

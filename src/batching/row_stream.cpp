@@ -79,7 +79,7 @@ RowStream::Block RowStream::block_of(int64_t j) const {
     const int64_t end = rows_until(static_cast<double>(epoch + 1), source);
     block.parts.push_back({first, end - first});
   }
-  // In order: as even as can be, so blocks of one row or few.
+  // Without shuffling sources take turns as evenly as possible: blocks of one row or a few.
   const int64_t num_blocks = key_.shuffles() ? std::max<int64_t>(1, size / kBlockRows) : size;
   const auto block_begin = [&](int64_t number) {
     int64_t rows = 0;

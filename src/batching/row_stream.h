@@ -1,16 +1,15 @@
 // A RowStream is the endless stream of the rows of one length. With one source it is that source's
-// rows, epoch after epoch, each in an order of its own. A mixture interleaves such streams by
-// weight:
+// rows, epoch after epoch, each epoch in an order of its own. A mixture interleaves the streams of
+// several sources by weight:
 //
-//   until the end of its m-th epoch, round(m·weight·rows) rows of each source have come; inside an
-//   epoch every block of about 1024 rows holds each source in proportion, in shuffled order
+//   the first m epochs have round(m·weight·rows) rows of each source; inside an epoch every block
+//   of about 1024 rows holds each source in proportion, in shuffled order
 //
-// So a source of weight 2 comes twice in an epoch, and over many epochs every share is exact. Row j
-// is found in O(sources·log sources); a Reader remembers the block it is in. Without shuffling a
-// block has one row or a few, so that the sources take turns.
+// So a source of weight 2 comes twice in an epoch. Row j is found in O(sources·log sources).
+// Without shuffling a block has one row or a few, so that the sources take turns.
 //
-// In this header a source is a whole group of entries of data.train, which have one weight and are
-// batched together (source_groups.h). Its number is the number of the group.
+// Here a source is a SourceGroup (source_groups.h), entries of data.train with one weight; its
+// number is the number of the group. All but a Reader is immutable, so threads may share it.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +23,8 @@
 
 namespace lmtrain {
 
-// A ShuffleKey gives the keys by which the order of data is shuffled: random bits that depend on
-// the fingerprint, data.seed and the use, or nothing when data.shuffle is false.
+// A ShuffleKey gives the keys that shuffle the order of data: random bits of the fingerprint,
+// data.seed and the use of the key, or nothing if data.shuffle is false.
 class ShuffleKey {
  public:
   ShuffleKey(const std::string& fingerprint, int64_t data_seed, bool shuffle)
@@ -42,7 +41,7 @@ class ShuffleKey {
                        hash_combine(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
   }
 
-  // Returns the ShuffleKey of one of several groups of sources. For group 0 it returns this one.
+  // Returns the ShuffleKey of a group of sources. Group 0 has this one.
   ShuffleKey of_group(size_t group) const {
     ShuffleKey key = *this;
     if (group > 0) key.base_ = hash_combine(base_, group);
@@ -71,7 +70,7 @@ class RowStream {
 
   class Reader;
 
-  // Returns how many rows `epochs` of the mixture have, at most 2^52 for each source.
+  // Returns how many rows the first `epochs` epochs have, at most 2^52 of each source.
   int64_t rows_of_epochs(double epochs) const;
   // Returns how many of the first j rows come from a source: exact at the ends of blocks, an
   // expected number inside a block.
@@ -102,7 +101,7 @@ class RowStream {
   double rows_per_epoch_ = 0;
 };
 
-// A Reader finds rows; it is fast when they are asked for one after another. One thread may use it.
+// A Reader finds rows, fast if they ascend. One thread uses it; the stream must outlive it.
 class RowStream::Reader {
  public:
   explicit Reader(const RowStream& stream) : stream_(stream) {}

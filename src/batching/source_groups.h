@@ -1,5 +1,5 @@
-// Sources of equal weight make one group: their documents are batched together, in one order, so
-// that a corpus in many paths is one corpus. Documents of different groups never share a row.
+// Sources (entries of data.train) of equal weight make one group, whose documents are batched
+// together: a corpus in many paths is one corpus. Documents of two groups never share a row.
 #pragma once
 
 #include <algorithm>
@@ -69,9 +69,9 @@ struct SourceGroups {
   std::vector<size_t> group_of_source;  // group, by index in `sources`
 };
 
-// Groups the documents of the shard. `runs` says which source each comes from; empty: all come from
-// source 0. `sources` is data.train, for the weights; empty: one source of weight 1. Throws
-// Error(kInternal) for runs that do not fit the shard or the config.
+// Groups the documents of the shard. `runs` says which source each document comes from; empty: all
+// come from source 0. `sources` is data.train; empty: one source of weight 1. Throws
+// Error(kInternal) for runs that do not fit the shard or `sources`.
 SourceGroups group_sources(const TokenShard& shard, const std::vector<SourceRun>& runs,
                            const std::vector<DataSourceConfig>& sources);
 

@@ -1,9 +1,8 @@
-// The allocator of tensors on a CPU. A block that is freed waits for the next tensor of its size,
-// as in libtorch's allocator of a GPU.
+// The allocator of tensors on a CPU. A freed block waits for the next tensor of its size, as in
+// libtorch's allocator of a GPU.
 //
-// A step asks for the same sizes as the step before it. A heap would put small tensors that outlive
-// a pass into the places of large ones, and would need new pages for these in the next step: a
-// fifth more memory after some steps.
+// Each step asks for the same sizes. A heap would put small tensors that outlive a pass into the
+// places of large ones, which then need new pages: a fifth more memory after some steps.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -16,26 +15,26 @@
 
 namespace lmtrain {
 
-// Any thread may call it.
+// Any thread may call it. There is one, caching_allocator(): every freed block goes there.
 class CachingAllocator final : public c10::Allocator {
  public:
-  // Smaller tensors are libtorch's own allocator's.
+  // Bytes. libtorch's own allocator serves smaller tensors.
   static constexpr size_t kSmallest = size_t{1} << 20;
-  // Waiting blocks are given back where they would raise the memory that is held to more than this
-  // multiple of the most that was ever in use.
+  // allocate() frees all waiting blocks before the blocks in use, the waiting ones and the new one
+  // exceed this multiple of the peak in use since release().
   static constexpr double kMostHeld = 1.25;
 
-  // Throws c10::Error, as libtorch's own does, when the system has no memory even after waiting
-  // blocks were given back.
+  // Throws c10::Error, like libtorch's own, if there is no memory after all waiting blocks are
+  // freed.
   c10::DataPtr allocate(size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override { return &put_back; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }
 
-  // Gives all waiting blocks back to the heap, and forgets how much was in use before.
+  // Frees all waiting blocks to the heap; the peak in use begins anew.
   void release();
-  // Return the bytes of the blocks that tensors have, and of the waiting blocks.
+  // These return the bytes of the blocks that tensors have, and of the waiting blocks.
   size_t bytes_in_use() const;
   size_t bytes_waiting() const;
 
@@ -49,7 +48,8 @@ class CachingAllocator final : public c10::Allocator {
   size_t in_use_ = 0, most_in_use_ = 0, bytes_waiting_ = 0;
 };
 
-// Returns the allocator of the process. Tensors have it from use_caching_allocator() on.
+// Returns the allocator of the process. use_caching_allocator() makes libtorch use it for new
+// tensors on a CPU.
 CachingAllocator& caching_allocator();
 void use_caching_allocator();
 

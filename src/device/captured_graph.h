@@ -1,12 +1,11 @@
 // Work of a device is recorded once, and then launched as a whole: CUDA graphs, behind an interface
 // that knows no CUDA.
 //
-// A graph holds kernels with the addresses and numbers they were called with. Work that is launched
-// again on other data must read all that changes from memory that stays where it is. The memory
-// that it allocates comes from a pool that the graphs of a recorder share and that keeps nothing
-// from one launch to the next, so results must be copied out. Recording and launches are ordered
-// with the other work of the current stream. Graphs must not outlive their recorder. Nothing here
-// is thread-safe.
+// A graph holds kernels with the addresses and numbers they were called with. So recorded work must
+// read all that changes from tensors that stay in place. Memory that it allocates comes from a pool
+// that all graphs of a recorder share: copy results out before the next launch. Recording and
+// launches are ordered with the other work of the current stream. Graphs must not outlive their
+// recorder. Nothing here is thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,11 +28,11 @@ using Work = std::function<void()>;
 class GraphRecorder {
  public:
   virtual ~GraphRecorder() = default;
-  // Does the work at once, on the stream and with the memory that capture() will use. Libraries
-  // make plans and workspaces in a first call, which is not allowed in a capture.
+  // Does the work at once, on the stream and with the memory of capture(). Call it first: libraries
+  // make plans and workspaces in a first call, which a capture does not allow.
   virtual void warm_up(const Work& work) = 0;
-  // Records the work without doing it. Throws what the work throws, and Error(kInternal) where the
-  // device refuses; either way the device is left as it was before.
+  // Records the work without doing it. Throws what the work throws, and Error(kInternal) if the
+  // device refuses; then no capture is under way.
   virtual std::unique_ptr<CapturedGraph> capture(const Work& work) = 0;
 };
 

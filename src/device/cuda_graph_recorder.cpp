@@ -33,11 +33,11 @@ void wait_for(const c10::Stream& waiting, const c10::Stream& other) {
   event.block(waiting);
 }
 
-// The memory of all graphs of a recorder, and of their warm_ups: what the one has let go is the
-// next one's. It stays at its addresses as long as the pool lives.
+// The memory of all graphs of a recorder, and of their warm-ups: each reuses the memory that the
+// others have freed. The memory stays in place as long as the pool lives.
 class Pool {
  public:
-  // Numbers that libtorch itself, which counts from 1, does not come to.
+  // libtorch counts its own pools from 1, and does not come to these numbers.
   explicit Pool(const c10::Stream& stream)
       : stream_(stream),
         id_{0, (uint64_t{1} << 48) + next_pool()++},
@@ -48,8 +48,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // While it lives, what is allocated for the stream comes from the pool, whichever thread asks:
-  // the backward has its own.
+  // While it lives, memory for the stream comes from the pool, for any thread: the backward has its
+  // own.
   class Use {
    public:
     explicit Use(Pool& pool) : pool_(pool) {
@@ -121,8 +121,8 @@ class CudaGraphRecorder : public GraphRecorder {
   }
 
  private:
-  // The default stream cannot be captured. Ours begins when the current one has done its work,
-  // which goes on when ours has.
+  // The default stream cannot be captured. Our stream waits for the current one, and the current
+  // one then waits for ours.
   void on_own_stream(const Work& work) {
     const c10::Stream current = device_interface().getStream(stream_.device());
     wait_for(stream_, current);

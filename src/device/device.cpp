@@ -37,9 +37,8 @@ constexpr const char* kArchitectures = "none";
 
 bool has_driver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
 
-// cuDNN compiles its attention when that is first called, and asks for the compiler and what that
-// has built in by name alone, so both must be there already. Where they lie, a library of libtorch
-// knows.
+// cuDNN compiles its attention at the first call. It asks for the compiler and the compiler's
+// builtins by name only, so both must be loaded before. A library of libtorch knows their folder.
 void load_run_time_compiler() {
   constexpr int kMode = RTLD_NOW | RTLD_GLOBAL;
   dlopen("libcaffe2_nvrtc.so", kMode);
@@ -74,8 +73,7 @@ std::string processor_name() {
   return "CPU";
 }
 
-// From the driver's own files where the program has no CUDA kernels, and with them no such
-// question.
+// Without CUDA kernels the program cannot ask CUDA, and reads the driver's own files.
 std::string gpu_name(const at::Device& device) {
   if (std::string name = cuda_name(device); !name.empty()) return name;
   std::vector<std::string> names;
@@ -89,24 +87,23 @@ std::string gpu_name(const at::Device& device) {
     }
   }
   const auto index = static_cast<size_t>(+device.index());  // an int8_t
-  // Without the files, or where CUDA_VISIBLE_DEVICES renumbers unlike GPUs, the index is all that
-  // is sure.
+  // Without the files, or if CUDA_VISIBLE_DEVICES renumbers unlike GPUs, only the index is sure.
   const bool all_alike =
       !names.empty() &&
       std::all_of(names.begin(), names.end(), [&](const auto& n) { return n == names[0]; });
   return all_alike ? names[0] : str("GPU ", index);
 }
 
-// A GPU that cannot be asked is taken for a recent one: a run may be planned for one that is not
-// here, and only the CUDA kernels of the program's own tell what it can do.
+// Takes an unknown GPU for a recent one: a run may be planned for a GPU that is not here, and only
+// the program's CUDA kernels can tell what a GPU can do.
 bool gpu_multiplies_bf16(const at::Device& device) {
   const bool can_tell = device.is_cuda() && load_cuda().empty();
   const int capability = can_tell ? compute_capability(device) : 0;
   return capability == 0 || capability >= 80;
 }
 
-// Empty where products in fp8 can be had. The kernels that cast to it are asked for too: ATen's
-// operators in their place would take more time than the products save.
+// Empty if the device has products in fp8. Requires the kernels that cast to fp8 too: ATen's
+// operators would take more time than the products save.
 std::string why_no_fp8(const at::Device& device) {
   constexpr const char* kNeeded =
       "an NVIDIA GPU of compute capability 8.9 or higher (Ada, Hopper, Blackwell) has units for it";
@@ -201,7 +198,7 @@ std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType 
   for (const auto& [part, teraflops] : kPeaks) {
     const size_t offset = name.find(part);
     if (offset == std::string::npos) continue;
-    // Not those of less power: "RTX A1000", "H100 PCIe", "H100 NVL".
+    // Not GPUs of less power: "RTX A1000", "H100 PCIe", "H100 NVL".
     const std::string rest = name.substr(offset + std::strlen(part));
     const bool is_word = rest.empty() || std::isdigit(static_cast<unsigned char>(rest[0])) == 0;
     if (!is_word || rest.find("PCIe") != std::string::npos || rest.find("NVL") != std::string::npos)
@@ -237,7 +234,7 @@ void configure_runtime(int num_threads) {
   // are at work, or the loader and the saver.
   const int in_a_pool = num_threads - 1;
   require_threads(2 * in_a_pool + std::max(in_a_pool, 2));
-  // libtorch starts its own pool here, and waits for ever where a thread is refused.
+  // libtorch starts its own pool here, and waits for ever if a thread is refused.
   at::set_num_threads(num_threads);
   // OpenMP's threads stay from their first use on. Where one is refused later, libgomp ends the
   // program.

@@ -48,7 +48,7 @@ std::optional<uint64_t> available_memory(const at::Device& device) {
 
 void expect_memory(const at::Device& device, uint64_t bytes) {
   if (!device.is_cpu()) return;
-  // Twice, where that is promised: a heap has gaps, and not all is expected.
+  // Asks for twice as much first: a heap has gaps, and not all memory is announced.
   if (!prefer_huge_pages(2 * bytes)) prefer_huge_pages(bytes);
 }
 

@@ -1,5 +1,5 @@
-// Measures the memory of a device, in bytes. On a CPU it counts the memory of this process, on a
-// GPU the memory of libtorch's allocator. A GPU must have an index, such as cuda:0.
+// Measures the memory of a device, in bytes: of this process on a CPU, of libtorch's allocator on a
+// GPU. A GPU must have an index, such as cuda:0.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,16 +12,16 @@ namespace lmtrain {
 // Returns the peak since the last reset of what the process occupied on a CPU, or of what tensors
 // occupied on a GPU.
 uint64_t peak_memory(const at::Device& device);
-// Gives unused memory back: on a CPU from the heap to the system, on a GPU from the allocator to
-// the driver. The peak of peak_memory() then begins anew.
+// Gives unused memory back, from CachingAllocator and heap to the system, or from the allocator of
+// a GPU to the driver. peak_memory() then begins anew.
 void reset_peak_memory(const at::Device& device);
-// Returns how many bytes may still be asked for, where that is known. On a GPU this includes what
-// the allocator holds unused.
+// Returns how many bytes can still be allocated; nothing if that is not known. On a GPU they
+// include what the allocator holds unused.
 std::optional<uint64_t> available_memory(const at::Device& device);
-// Announces that tensors will take so many bytes. On a CPU huge pages are asked for
-// (prefer_huge_pages of base/machine.h, after configure_runtime); on a GPU nothing happens.
+// Announces that tensors will take `bytes`. Asks for huge pages on a CPU (prefer_huge_pages of
+// base/machine.h), and does nothing on a GPU. Call it after configure_runtime().
 void expect_memory(const at::Device& device, uint64_t bytes);
-// Returns when everything queued on the device is done.
+// Returns when all work queued on the device is done; at once on a CPU.
 void synchronize(const at::Device& device);
 
 }  // namespace lmtrain

@@ -1,9 +1,8 @@
-// Leads from tensors to kernels: says which tensors have a kernel, on which device it runs, and
-// gives it their elements.
+// Says which tensors have a kernel of ours, and calls it with their elements.
 //
-// An operator is one autograd function for all devices: on_cpu() runs its loop over
-// kernels/cpu/kernels.h, on_cuda() its launch from kernels/cuda/kernels.h, and only the one of the
-// tensor's own device does anything. Tensors without a kernel of ours go to the ATen composition.
+// An operator is one autograd function for all devices. on_cpu() runs its loop over
+// kernels/cpu/kernels.h, on_cuda() its launch of kernels/cuda/kernels.h; only the call for the
+// tensor's own device does anything. Tensors without a kernel go to the ATen composition.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,15 +22,13 @@ inline constexpr bool kHasCudaKernels = true;
 inline constexpr bool kHasCudaKernels = false;
 #endif
 
-// Returns whether the CUDA kernels serve this GPU: the program has code for its architecture. The
-// answer is found once per device; a no is logged as a warning. Requires a GPU with an index, such
-// as cuda:0.
+// Returns whether the program has CUDA kernels for the architecture of this GPU. Asks CUDA once for
+// each device, and logs a no as a warning. Requires a GPU with an index, such as cuda:0.
 bool cuda_kernels_serve(const at::Device& device);
 // Returns the compute capability of a GPU, such as 89 for 8.9; 0 in a program without the kernels.
-// Throws Error(kInternal) where CUDA does not say.
+// Throws Error(kInternal) if CUDA does not know it.
 int compute_capability(const at::Device& device);
-// Returns the name, such as "NVIDIA H200"; empty in a program without the kernels, and where CUDA
-// does not say.
+// Returns the name, such as "NVIDIA H200"; empty without the kernels, and if CUDA does not know it.
 std::string cuda_name(const at::Device& device);
 
 // Kernels on a CPU take fp32 and bf16.
@@ -83,7 +80,7 @@ T* elements(const at::Tensor& x) {
   return static_cast<T*>(x.data_ptr());
 }
 
-// Returns the least number of positions for a parallel chunk, if each has `width` elements.
+// Returns the least number of positions, of `width` elements, in a chunk of parallel work.
 inline int64_t grain_rows(int64_t width) { return 1 + 16384 / (width > 0 ? width : 1); }
 
 }  // namespace lmtrain

@@ -1,6 +1,6 @@
-// Says what an exception means for the person in front of the program: its kind, which decides the
-// exit code, and a message. libtorch, the standard library, cuBLAS and cuDNN have their own ways to
-// say that memory ran out.
+// Says what an exception means to the user: a kind, which decides the exit code, and a message.
+// libtorch, the standard library, cuBLAS and cuDNN each report in their own way that memory ran
+// out.
 #pragma once
 
 #include <exception>
@@ -17,9 +17,9 @@ struct Failure {
   int exit_code = lmtrain::exit_code(kind);
 };
 
-// An Error keeps its kind and message. But one of kInternal that says that memory ran out, as our
-// GPU kernels throw it, becomes kMemory with advice. Another exception becomes kMemory, kIo or,
-// where it is not recognised, kInternal. The exit code follows from the kind; for ProcessLost it is
+// An Error keeps its kind and message, but an Error(kInternal) that reports that memory ran out,
+// from a GPU kernel, becomes kMemory with advice. Another exception becomes kMemory, kIo or, if not
+// recognised, kInternal. The exit code follows from the kind; for ProcessLost it is
 // ProcessLost::exit_code().
 Failure describe_failure(const std::exception& error);
 

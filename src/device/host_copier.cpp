@@ -101,7 +101,8 @@ at::Tensor HostCopier::copy(const at::Tensor& values) {
       begin(part + static_cast<int64_t>(kNumBuffers));
     }
   } catch (...) {
-    // A copy that has begun is not waited for; the next one must not take it for its own.
+    // Drops the queue: a copy may still be under way, and the next call must not wait for it as its
+    // own.
     buffers_.clear();
     queue_.reset();
     is_ready_ = false;

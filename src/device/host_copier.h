@@ -1,9 +1,8 @@
 // Copies tensors of a GPU to host memory through two page-locked buffers, which it keeps.
 //
-// A GPU writes page-locked memory by itself, at the speed of its bus. Memory of any other kind it
-// reaches through a small buffer of the driver's, with the calling thread between. Here the GPU
-// fills one buffer while the threads of this process empty the other, and two buffers serve copies
-// of any size, so that a checkpoint's copy locks no memory of its own.
+// A GPU writes page-locked memory at the speed of its bus, and other memory through a small buffer
+// of the driver. Here the GPU fills one buffer while the threads of this process empty the other.
+// Two buffers serve copies of any size; the result itself is not page-locked.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,17 +14,17 @@
 
 namespace lmtrain {
 
-// A HostCopyQueue copies from one device to buffers in host memory, in the order of the calls and
-// of the other work of the current stream.
+// A HostCopyQueue copies from one device to buffers in host memory, in the order of the calls, and
+// after the earlier work of the current stream.
 class HostCopyQueue {
  public:
   virtual ~HostCopyQueue() = default;
-  // Returns a buffer of so many bytes, uint8, for begin(). Throws where the system refuses it.
+  // Returns a uint8 buffer of `bytes` for begin(). Throws c10::Error if the system refuses it.
   virtual at::Tensor buffer(int64_t bytes) = 0;
   // Queues the copy of `from` to `to`, a contiguous part of a buffer in the shape and dtype of
   // `from`, and returns.
   virtual void begin(const at::Tensor& from, const at::Tensor& to) = 0;
-  // Returns when the oldest copy that was begun, and was not waited for yet, is done.
+  // Waits for the oldest copy that was begun and not yet waited for.
   virtual void wait_for_oldest() = 0;
 };
 // Returns the queue of a GPU. Returns null for a CPU, where there is nothing to wait for.
@@ -37,14 +36,14 @@ class HostCopier {
   static constexpr int64_t kBufferBytes = 64 << 20;  // of each
   static constexpr size_t kNumBuffers = 2;
 
-  // `make_queue`, and `buffer_bytes`, the size of one buffer, are for tests. All tensors of a
-  // copier are on one device.
+  // All tensors of a copier must be on one device. The arguments are for tests; `buffer_bytes` is
+  // the size of one buffer.
   explicit HostCopier(MakeQueue make_queue = host_copy_queue, int64_t buffer_bytes = kBufferBytes);
 
-  // Returns a copy of any shape and dtype in host memory, after waiting for the current stream. One
-  // thread at a time may call it. Tensors with gaps, and tensors in host memory, do not use the
-  // buffers. Where the system refuses the buffers a warning says so, once, and from then on the
-  // driver copies. Throws c10::Error of the device.
+  // Returns a finished copy in host memory, of any shape and dtype, made after the earlier work of
+  // the current stream. One thread at a time may call it. Without buffers the driver copies:
+  // tensors with gaps, tensors in host memory, and all after the system has refused the buffers,
+  // which one warning says. Throws the c10::Error of the device.
   at::Tensor copy(const at::Tensor& values);
 
  private:

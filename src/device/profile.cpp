@@ -16,8 +16,8 @@ namespace {
 
 using torch::profiler::impl::ActivityType;
 
-// Callbacks are plain functions. On a GPU those of the backward come from a thread of autograd's,
-// which has them of the one that waits for it.
+// A global, since callbacks are plain functions. On a GPU a thread of autograd calls them in the
+// backward, as it inherits the callbacks of the thread that waits for it.
 PhaseTimes* listener = nullptr;
 
 namespace profiler = torch::autograd::profiler;

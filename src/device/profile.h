@@ -13,10 +13,10 @@
 
 namespace lmtrain {
 
-// A PhaseTimes listens, as long as it lives, to the thread that made it, and to the threads on
-// which autograd works for that thread. The thread that made it must also destroy it. Only one may
-// live at a time: a second one throws c10::Error. On a GPU every phase then begins and ends with a
-// synchronisation, so that a phase's time includes the work that it queues.
+// A PhaseTimes, while it lives, measures phases of the thread that made it and of autograd's
+// threads that work for it. The same thread must destroy it. A second one at a time throws
+// c10::Error. On a GPU every phase begins and ends with a synchronisation: it includes the work
+// that it queues.
 class PhaseTimes {
  public:
   explicit PhaseTimes(const at::Device& device);
@@ -38,12 +38,11 @@ class PhaseTimes {
 // Every trace begins with this text.
 inline constexpr std::string_view kTraceBeginning = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":";
 
-// Runs `action` once with libtorch's profiler on, and returns a Chrome trace: JSON for
-// chrome://tracing or ui.perfetto.dev. The trace has one row for each thread of the program, and
-// one for each stream of a GPU. Events have the categories of PyTorch's own traces: cpu_op,
-// user_annotation, kernel, gpu_memcpy, cuda_runtime, ... Throws the exceptions of `action`; the
-// profiler is off then too. Only one trace may be recorded at a time in a process. For a CPU it
-// sets KINETO_LOG_LEVEL, unless that is set.
+// Runs `action` once under libtorch's profiler, and returns a Chrome trace: JSON for
+// chrome://tracing or ui.perfetto.dev. The trace has a row for each thread of the program and each
+// stream of a GPU. Events have the categories of PyTorch's own traces: cpu_op, user_annotation,
+// kernel, gpu_memcpy, ... Throws the exceptions of `action`, with the profiler off again. A process
+// may record one trace at a time. For a CPU sets the variable KINETO_LOG_LEVEL, unless it is set.
 std::string record_trace(const at::Device& device, const std::function<void()>& action);
 
 }  // namespace lmtrain

@@ -20,7 +20,7 @@ at::Tensor releasable_zeros(int64_t numel, at::ScalarType dtype) {
     throw Error(ErrorKind::kMemory, str("no addresses for ", format_bytes(bytes),
                                         " of weights: ", std::generic_category().message(errno)));
   }
-  // A page as large as a layer would keep what was released around a few bytes.
+  // A huge page would keep a whole layer for a few bytes that are not released.
   ::madvise(memory, bytes, MADV_NOHUGEPAGE);
   return at::from_blob(
       memory, {numel}, [bytes](void* begin) { ::munmap(begin, bytes); },

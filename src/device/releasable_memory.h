@@ -8,11 +8,12 @@
 
 namespace lmtrain {
 
-// Returns `numel` zeros in host memory, one-dimensional. A page of them takes memory from when it
-// is written until it is released. Throws Error(kMemory) where there is no room for the addresses.
+// Returns `numel` zeros, at least 1, in host memory, one-dimensional. A page takes memory from its
+// first write until it is released. Throws Error(kMemory) if the address space has no room.
 at::Tensor releasable_zeros(int64_t numel, at::ScalarType dtype);
-// Gives back the memory of all pages that lie within `range`, a contiguous view of such a tensor:
-// their values are zero afterwards. What shares a page with elements outside keeps its value.
+// Gives back the memory of all whole pages within `range`, a contiguous view of such a tensor;
+// their elements become 0. Elements on a page that is only partly in `range` keep their values.
+// Throws Error(kInternal) if the system refuses.
 void release_pages(const at::Tensor& range);
 
 }  // namespace lmtrain

@@ -1,14 +1,13 @@
 // A SpinControl decides how long threads that wait for others at the end of a parallel region spin
 // before they sleep.
 //
-// libgomp lets them spin for some milliseconds, which is fastest while each has a processor of its
-// own. On a busy machine a spinning thread takes the processor from the very thread that is waited
-// for, so there they should sleep at once. libgomp decides between the two at every wait: it spins
-// for about 3 us while it has more threads than there are processors (gomp_managed_threads in its
-// config/linux/wait.h). A SpinControl makes it so by threads that sleep in a team of their own.
+// libgomp's threads spin for some milliseconds: the fastest way if each has its own processor. On a
+// busy machine a spinning thread takes the processor from the thread that it waits for, so it
+// should sleep soon. libgomp spins for only 3 us while it has more threads than there are
+// processors (gomp_managed_threads in its config/linux/wait.h). So for short waits a SpinControl
+// adds threads that sleep.
 //
-// It changes no result. With another OpenMP library it does nothing but hold a few sleeping
-// threads.
+// It changes no result, and has no effect on another OpenMP library. One thread uses it.
 #pragma once
 
 #include <chrono>
@@ -18,28 +17,28 @@
 
 namespace lmtrain {
 
-// Returns whether waits should be short, from the share of its time that a thread stood in the
-// queue for a processor (0 to 1). Below a twentieth they are long, above a fifth short, and between
-// the two they remain as they are.
+// Returns whether waits should be short. `queueing_share` is the share of its time (0 to 1) that a
+// thread waited for a processor. Below 0.05 waits are long, above 0.2 short, and between as before
+// (`is_short`).
 bool should_wait_shortly(bool is_short, double queueing_share);
 
 class SpinControl {
  public:
-  // Leaves libgomp alone for good where the user decides, by GOMP_SPINCOUNT or OMP_WAIT_POLICY.
+  // Waits are long. They stay so if the user has set GOMP_SPINCOUNT or OMP_WAIT_POLICY.
   SpinControl();
   ~SpinControl();
   SpinControl(const SpinControl&) = delete;
   SpinControl& operator=(const SpinControl&) = delete;
 
-  // Measures how long the calling thread has queued for a processor since the last call, and adapts
-  // the waits to it. The thread that starts the parallel regions calls this between two of them, as
-  // often as it likes: the measure is taken twice a second at most. Does nothing where the system
-  // does not tell (/proc/thread-self/schedstat).
+  // Measures how long the calling thread has waited for a processor since the last measure, and
+  // adapts the waits by should_wait_shortly(). Call it between parallel regions, on the thread that
+  // starts them, as often as you like: it measures twice a second at most. Does nothing without
+  // /proc/thread-self/schedstat.
   void adjust();
 
-  // Makes waits short or long. Short waits need threads that the object holds; when it makes waits
-  // long, these have ended before it returns. Where the user decides, or the system refuses the
-  // threads, waits remain long: is_short() is then false.
+  // Makes waits short or long. Short waits hold sleeping threads, which have ended when
+  // set_short(false) returns. If the user decides or the system refuses the threads, waits stay
+  // long and is_short() is false.
   void set_short(bool is_short);
   bool is_short() const { return sleepers_ != nullptr; }
 

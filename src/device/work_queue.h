@@ -1,9 +1,7 @@
-// A queue of work that threads take as they come free: a thread whose core is slowed, by a
-// neighbour on the machine or by the work itself, takes less of it, and none waits long for
-// another.
+// A queue of work for threads: a thread takes pieces when it is free, so a slow core takes fewer.
 //
-// Pieces are numbered. It must change no bit of a result which thread takes which piece: no two
-// pieces may write to the same address, and sums must stay within a piece.
+// Pieces are numbered. A result must not depend on which thread takes which piece: no two pieces
+// may write to the same address, and sums must stay within a piece.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -14,25 +12,25 @@
 
 namespace lmtrain {
 
+// Pieces [begin, end); false if there are none.
 struct Pieces {
   int64_t begin = 0, end = 0;
   explicit operator bool() const { return begin < end; }
 };
 
-// Hands out pieces 0 to count - 1, in their order.
+// Hands out pieces 0 to count - 1, in order. Any thread may take.
 class WorkQueue {
  public:
   explicit WorkQueue(int64_t count) : count_(count), threads_(at::get_num_threads()) {}
 
-  // Returns the next piece; empty when all are taken.
+  // Returns the next piece; none when all are taken.
   Pieces take_one() {
     const int64_t begin = next_.fetch_add(1, std::memory_order_relaxed);
     return {begin, std::min(begin + 1, count_)};
   }
-  // Returns the next pieces: many while many are left, so that a thread's are neighbours, and few
-  // at the end, so that all threads end together. Their number is a multiple of `together` while
-  // each thread's share of the rest is that large, then at least `least`. Both must be 1 or more.
-  // Empty when all are taken.
+  // Returns the next pieces: three quarters of a thread's share of the rest, so that all threads
+  // end together. The number is a multiple of `together`; where the share is less, it is at least
+  // `least`. Both must be 1 or more. None when all are taken.
   Pieces take_some(int64_t least, int64_t together) {
     int64_t begin = next_.load(std::memory_order_relaxed), end = 0;
     do {
@@ -43,9 +41,9 @@ class WorkQueue {
     return {begin, end};
   }
 
-  // Calls f() once on each of several threads: on all threads, or on one for each `pieces` pieces
-  // where these are fewer. `pieces` is at least 1. f takes pieces from this queue until none is
-  // left.
+  // Calls f() once on each of several threads, which takes pieces from this queue until none is
+  // left. The number of threads is libtorch's, or count / pieces, rounded up, if that is less.
+  // `pieces` is at least 1.
   template <class F>
   void run(int64_t pieces, const F& f) const {
     at::parallel_for(0, std::min(threads_, (count_ + pieces - 1) / pieces), 1,
@@ -57,8 +55,8 @@ class WorkQueue {
   std::atomic<int64_t> next_ = 0;
 };
 
-// Calls f(begin, end) on all threads for ranges that together are [0, count), each of at least
-// `grain` numbers but for the last. `grain` must be 1 or more.
+// Divides [0, count) into ranges of at least `grain` numbers, the last one excepted, and calls
+// f(begin, end) for each, on all threads. `grain` must be 1 or more.
 template <class F>
 void parallel_for_queued(int64_t count, int64_t grain, const F& f) {
   WorkQueue work(count);

@@ -21,8 +21,8 @@ struct RotaryTables {
   at::Tensor cos, sin;
 };
 
-// Queries that share one packing of their keys, over all query heads of a key/value head: at least
-// so many as make the packing cheap, at most what scratch is had for, and between them so few that
+// How many queries share one packing of their keys, over all query heads of a key/value head:
+// enough to make the packing cheap, few enough for the scratch, and in between few enough that
 // every thread has several pieces of work.
 constexpr int64_t kLeastQueries = 256;
 constexpr int64_t kMostQueries = 2048;

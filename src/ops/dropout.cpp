@@ -85,7 +85,7 @@ class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
     return dropped(x.contiguous(), keys_B, site, p);
   }
 
-  // What falls out has no gradient, and what is kept the same factor.
+  // An element that is 0 has no gradient; the others have the same factor as in the forward.
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     return {dropped(grads[0].contiguous(), context->get_saved_variables()[0],

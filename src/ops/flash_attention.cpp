@@ -63,7 +63,7 @@ class FlashAttentionFunction : public torch::autograd::Function<FlashAttentionFu
 bool has_flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   const bool half_size = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
   if (!q.is_cuda() || !half_size || q.size(-1) % 8 != 0 || q.size(-1) > 256) return false;
-  // libtorch knows the GPU: it would take one of these for whole rows only where both run.
+  // libtorch knows the GPU: it takes one of these for whole rows only if the GPU runs both.
   const at::SDPBackend backend = backend_for(q, k, v);
   return backend == at::SDPBackend::flash_attention || backend == at::SDPBackend::cudnn_attention;
 }

@@ -19,14 +19,13 @@ bool has_flash_attention(const at::Tensor& q, const at::Tensor& k, const at::Ten
 at::Tensor flash_attention(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE,
                            const at::Tensor& v_BKTE, const at::Tensor& segments);
 
-// Says whether cuDNN's kernel may be taken for whole rows. It is the fastest on a GPU of compute
-// capability 9.0 or later, but prepares a plan for every new shape, which takes about a second, and
-// refuses some shapes. The setting is one for the process; it must be asked and changed only while
-// no attention is computed.
+// These read and set whether attention of whole rows may use cuDNN's kernel. It is the fastest on a
+// GPU of compute capability 9.0 or later, but prepares a plan for every new shape, in about a
+// second, and refuses some shapes. The setting is of the process; no attention may run meanwhile.
 bool cudnn_attention_allowed();
 void allow_cudnn_attention(bool allowed);
-// Forbids cuDNN's kernel while an object of this class lives, and then restores the setting. It is
-// for computations without gradient, where every length is new and would need a plan.
+// Forbids cuDNN's kernel while it lives, then restores the setting: for computations without
+// gradient, where every length is new and would need a plan.
 class WithoutCudnnAttention {
  public:
   WithoutCudnnAttention();

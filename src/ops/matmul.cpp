@@ -28,8 +28,8 @@ at::Tensor product(const CpuGemm<T>& gemm, const at::Tensor& a_MK, const at::Ten
   return c_MN;
 }
 
-// Whether the transposed product of b^T and a^T is had sooner. Both operands are contiguous along
-// the result, so either can be the right one, which costs more to pack: the narrower should be.
+// Whether the transposed product b^T a^T is faster. Both operands are contiguous along the result,
+// so either can be the right one, which costs more to pack: the narrower should be.
 bool is_faster_transposed(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const int64_t rows = a_MK.size(0), terms = a_MK.size(1), columns = b_KN.size(1);
   return a_MK.stride(0) == 1 && b_KN.stride(1) == 1 && (columns - rows) * terms > rows * columns;
@@ -43,12 +43,13 @@ bool has_a_contiguous_side(const at::Tensor& x) {
   return is_contiguous(-2, -1) || is_contiguous(-1, -2);
 }
 
-// Whether our product is the one to take, by the right operand and the rows of the left one.
+// Whether our product is to be taken, by the right operand and the rows of the left one.
 bool is_worth_packing(int64_t rows, const at::Tensor& b) {
   return std::min(rows, b.size(-1)) >= kFew && has_a_contiguous_side(b);
 }
 
-// f(our product for a's elements), where that is the one to take. Matrices are the last dimensions.
+// Calls f(our product for the dtype of a) if that product is to be taken. Matrices are the last
+// dimensions.
 template <class F>
 void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
   if (!has_cpu_kernel(a) || !is_worth_packing(a.size(-2), b) || !has_a_contiguous_side(a)) return;
@@ -57,14 +58,14 @@ void with_gemm(const at::Tensor& a, const at::Tensor& b, const F& f) {
   });
 }
 
-// Whether rows need hardly be divided by columns for all threads to have some.
+// Whether rows suffice for all threads, with at most kMostGroups groups of columns.
 template <class T>
 bool has_rows_for_threads(const CpuGemm<T>& gemm, int64_t rows) {
   constexpr int64_t kMostGroups = 2;
   return groups_for_threads(rows, gemm.tile_rows) <= kMostGroups;
 }
 
-// Our product, where it is the one to take; else null.
+// Returns our product if it is to be taken; else null.
 template <class T>
 const CpuGemm<T>* fusing_gemm(int64_t rows, const at::Tensor& b_KN) {
   return is_worth_packing(rows, b_KN) && b_KN.size(0) > 0 ? fastest_cpu_gemm<T>() : nullptr;
@@ -117,7 +118,7 @@ void visit_all(const TileFunction<T>& function, const at::Tensor& x) {
 template <class T>
 at::Tensor product_of(const Prologue<T>& a, int64_t rows, const at::Tensor& b_KN) {
   const CpuGemm<T>* gemm = fusing_gemm<T>(rows, b_KN);
-  // Else they would be computed for each of many groups of columns.
+  // Else the prologue would compute them for each of many groups of columns.
   if (gemm != nullptr && has_rows_for_threads(*gemm, rows)) {
     at::Tensor c_MN = at::empty({rows, b_KN.size(1)}, b_KN.options());
     parallel_gemm<T>(*gemm, {rows, {nullptr, 0, 1}, &a}, b_KN,

@@ -1,5 +1,5 @@
-// These are the operators of the model, as C++ functions. register.cpp registers those that the
-// model's TorchScript source calls as `lm.*`.
+// The operators of the model, as C++ functions. register.cpp registers operators that the model's
+// TorchScript source calls as `lm.*`.
 //
 // A fused operator has a hand-written forward and backward for fp32 and bf16 on a CPU
 // (kernels/cpu/kernels.h) and for these and fp16 on a GPU (kernels/cuda/kernels.h). Its ATen
@@ -36,32 +36,29 @@ at::Tensor qk_norm_reference(const at::Tensor& qkv, const at::Tensor& q_weight,
                              const at::Tensor& k_weight, int64_t num_heads, int64_t num_kv_heads,
                              double eps);
 
-// Returns x + bias, for each of the positions of x_BTC, in one pass. The gradient of bias_C is the
-// sum over positions, in fp32.
+// Returns x_BTC + bias_C. The gradient of the bias is summed over positions in fp32.
 at::Tensor add_bias(const at::Tensor& x, const at::Tensor& bias);
 at::Tensor add_bias_reference(const at::Tensor& x, const at::Tensor& bias);
 
-// Returns x weight', like at::linear, with products by ops/matmul.h.
+// Returns x weight', like at::linear, for x [..., I] and weight_OI, with products by ops/matmul.h.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight);
-// Does the same with both operands of each of the three products (forward, gradient of x, gradient
-// of the weight) in fp8 (ops/fp8.h): x and weight in e4m3, the gradient in e5m2; results have x's
-// dtype. The weight's sizes must be multiples of kFp8Multiple. Where an operand has an infinity or
-// a NaN, the whole result is not finite.
+// Does the same with fp8 operands (ops/fp8.h) in all three products (forward, gradient of x,
+// gradient of the weight): x and weight in e4m3, the gradient in e5m2. Results have x's dtype. The
+// weight's sizes must be multiples of kFp8Multiple. If an operand has an infinity or a NaN, no
+// element of the result is finite.
 at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight);
 
-// Splits qkv_BTC, C = (H + 2K)E, into q_BHTE, k_BKTE, v_BKTE and rotates q and k (RoPE, Su et al.,
-// 2104.09864, with the two halves of a head paired like in transformers). cos_PR and sin_PR are
-// fp32, R = E/2. With P = T they have a row of angles for each position of a row, with P = N one
-// for each position of the batch. There is a kernel on a GPU alone: on a CPU rope_attention
-// rotates.
+// Returns q_BHTE, k_BKTE, v_BKTE of qkv_BTC, C = (H + 2K)E, with q and k rotated by RoPE (Su et
+// al., 2104.09864; the two halves of a head are paired, as in transformers). qkv does not change.
+// cos_PR and sin_PR are fp32, R = E/2. P = T: a row of angles for each position of a row; P = N:
+// for each position of the batch. Only a GPU has a kernel; on a CPU rope_attention rotates.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope(const at::Tensor& qkv,
                                                         const at::Tensor& cos,
                                                         const at::Tensor& sin, int64_t num_heads,
                                                         int64_t num_kv_heads);
-// Does the same in the memory of qkv, if that is contiguous: the three are views of it, and
-// afterwards it holds rotated queries and keys, which nothing else must read for qkv. Otherwise a
-// copy is rotated. Where another operator has kept qkv for its backward, that backward throws
-// c10::Error. Where there is no kernel ATen's operators rotate, in place too.
+// Does the same in the memory of qkv, if that is contiguous, else in a copy. The results are views
+// of that memory, so nothing may read qkv afterwards. If another operator has kept qkv for its
+// backward, that backward throws c10::Error.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_in_place(const at::Tensor& qkv,
                                                                  const at::Tensor& cos,
                                                                  const at::Tensor& sin,
@@ -75,20 +72,19 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> qkv_rope_reference(const at::Tens
 
 // Returns softmax(q k' / sqrt(E)) v over the positions up to the query's own, with H/K query heads
 // to a key/value head; q_BHTE, k_BKTE, v_BKTE -> y_BHTE. `segments`, int32 [S + 1], ascending,
-// holds the flattened positions where the segments begin, then N. Segments at the end may be empty:
-// they begin at N too. Attention stays inside a segment, and every row begins one. Without
+// holds the flattened positions where the segments begin, then N. Empty segments may follow at the
+// end; they begin at N too. Attention stays inside a segment, and every row begins one. Without
 // `segments` each row is one segment. The cost is the sum of the squares of the segments' lengths
-// on a GPU in bf16 and fp16, and in rope_attention on a CPU; elsewhere segments cost a mask of [B,
-// T, T].
+// with FlashAttention (has_flash_attention()), and in rope_attention on a CPU; elsewhere segments
+// cost a mask [B, T, T].
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& segments);
 at::Tensor attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const std::optional<at::Tensor>& segments);
 
-// Returns attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. On a CPU
-// (kernels/cpu/attention.h) vectors are rotated when they are read, and gradients rotated back when
-// they are written, in fp32 before they are rounded. By our kernels on a GPU queries and keys are
-// rotated in the memory of qkv, and nothing else may read it afterwards (qkv_rope_in_place).
+// Returns attention of qkv_rope's q, k and v: qkv_BTC -> y_BTA, A = HE. Our kernels on a GPU rotate
+// in the memory of qkv, so nothing may read qkv afterwards (qkv_rope_in_place); this holds for the
+// two operators below as well. On a CPU the kernel rotates what it reads, and leaves qkv alone.
 at::Tensor rope_attention(const at::Tensor& qkv, const at::Tensor& cos, const at::Tensor& sin,
                           int64_t num_heads, int64_t num_kv_heads,
                           const std::optional<at::Tensor>& segments);
@@ -96,21 +92,20 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
                                     const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                     const std::optional<at::Tensor>& segments);
 
-// Returns rope_attention with dropout() of the weights that softmax gives: [B, H, T, T], which
-// exist here as matrices. Its cost is the square of the row's length, whatever the segments.
+// Returns rope_attention with dropout() of the softmax's weights [B, H, T, T], which exist in
+// memory. `keys` are dropout's. The cost is the square of the row's length for any segments.
 at::Tensor rope_attention_dropout(const at::Tensor& qkv, const at::Tensor& cos,
                                   const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                   const std::optional<at::Tensor>& segments, const at::Tensor& keys,
                                   int64_t site, double p);
 
-// Returns rope_attention of positions that follow others, for inference, and keeps their rotated
-// keys and their values in keys_BKSE and values_BKSE, which have room for S positions of each row:
-// qkv_BTC -> y_BTA. Call it under NoGradGuard.
-// Without `positions` the rows begin: their T positions are kept at 0 .. T-1, and y has the bits of
-// rope_attention. With positions_B, int64, T is 1: row b is at positions_B[b], where it is kept,
-// and attends to the positions up to its own; cos and sin have a row of angles for each row.
-// `mask`, bool [B, 1, 1, S], is then true at these positions; without it each row attends to all S
-// of them. Where the mask is false keys and values must be finite.
+// Returns rope_attention of new positions, for inference: qkv_BTC -> y_BTA. Writes their rotated
+// keys and their values to the caches keys_BKSE and values_BKSE, of S positions a row. Call it
+// under NoGradGuard. Without `positions` the rows begin: their T positions go to 0 .. T-1 of the
+// caches, and y has the bits of rope_attention. With positions_B, int64, T is 1: the new position
+// of row b goes to positions_B[b], and attends to the cached positions where `mask`, bool [B, 1, 1,
+// S], is true; without a mask to all S. cos and sin then have a row of angles for each row. Cached
+// keys and values must be finite, also where the mask is false.
 at::Tensor cached_rope_attention(const at::Tensor& qkv, const at::Tensor& cos,
                                  const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                  const at::Tensor& keys, const at::Tensor& values,
@@ -122,15 +117,15 @@ at::Tensor cached_rope_attention(const at::Tensor& qkv, const at::Tensor& cos,
 at::Tensor swiglu(const at::Tensor& gate_up);
 at::Tensor swiglu_reference(const at::Tensor& gate_up);
 
-// Returns linear(swiglu(gate_up), weight_DF), bit for bit. SwiGLU's value is computed again in the
-// backward, or kept (keep_swiglu_value); on a CPU it and its gradient pass from product to product
-// in the cache, where the products are ours (ops/matmul.h).
+// Returns linear(swiglu(gate_up), weight_DF), bit for bit. The backward computes SwiGLU's value
+// again, unless it is kept (keep_swiglu_value). With our products (ops/matmul.h) on a CPU, the
+// value in the forward and the value's gradient stay in the cache.
 at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
-// Sets whether swiglu_linear keeps SwiGLU's value for its backward. Kept, it takes F elements a
-// position and layer, and the backward of SwiGLU moves five sixths of the bytes. The bits are the
-// same. It is one setting for the process, at first false; it may be changed at any time, and
-// counts for the forwards that begin afterwards. swiglu_fp8_linear does not read it.
+// Sets whether swiglu_linear keeps SwiGLU's value for its backward: F elements a position and
+// layer, for a backward of SwiGLU that moves a sixth fewer bytes. Results have the same bits. The
+// setting is of the process, false at first. It counts for later forwards, not for
+// swiglu_fp8_linear.
 bool keeps_swiglu_value();
 void keep_swiglu_value(bool keeps);
 // Returns fp8_linear(swiglu(gate_up), weight_DF).
@@ -138,46 +133,44 @@ at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight
 
 // Returns, as an fp32 scalar, the sum over positions of -log softmax(logits_NV)[target], times
 // `scale`; positions whose target in targets_N (int64) is below 0 do not count. `scale` is an fp64
-// scalar on the device of the logits: a captured graph reads it. The gradient includes the z-loss
-// (Chowdhery et al., 2204.02311): `z_loss` x logsumexp(logits)^2, summed over the same positions,
-// times `scale`. The value does not include it, except in the reference. Where a gradient is wanted
-// it overwrites the logits, so that only one [N, V] tensor exists; the backward may run once only.
-// For a target at or above V it throws c10::Error on a CPU; by our kernels on a GPU the loss is
-// NaN.
+// scalar on the device of the logits, where a captured graph reads it. The gradient includes the
+// z-loss (Chowdhery et al., 2204.02311): `z_loss` x logsumexp(logits)^2, summed over the same
+// positions, times `scale`. Only the reference includes it in the value. Our kernels overwrite the
+// logits by their gradient if one is wanted, and the backward may then run once only. A target at
+// or above V throws c10::Error on a CPU; with our kernels on a GPU the loss is NaN.
 at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                          const at::Tensor& scale, double z_loss);
 at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& targets,
                                    const at::Tensor& scale, double z_loss);
 
-// Returns cross_entropy of x_ND weight_VD', `chunk` positions, at least 1, at a time: only the
-// logits of one chunk exist, and their gradient takes their place. The forward computes the
-// gradients of x and of the weight, so the backward may run once only. The gradient of the weight
-// is summed over the chunks in fp32.
+// Returns cross_entropy of x_ND weight_VD', computed for `chunk` positions at a time, at least 1:
+// only the logits of one chunk exist. Without `chunk` it is linear_cross_entropy_chunk(). The
+// forward computes the gradients of x and of the weight, so the backward may run once only. The
+// gradient of the weight is summed over the chunks in fp32.
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);
-// Returns linear_cross_entropy, to the same bits, and the losses of all positions that it sums up:
-// losses_N in fp32, without `scale`, 0 where nothing is predicted. Neither has a gradient.
+// Returns linear_cross_entropy, with the same bits, and the loss of each position: losses_N in
+// fp32, without `scale`, 0 where the target is below 0. Neither has a gradient.
 std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
                                                           const at::Tensor& weight,
                                                           const at::Tensor& targets,
                                                           const at::Tensor& scale);
-// Returns the chunk that is taken where none is given.
+// Returns the number of positions of a chunk, if none is given; at least 1024.
 int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab);
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,
                                           const at::Tensor& targets, const at::Tensor& scale,
                                           double z_loss);
 
 // Returns x, [B, ...], with each element set to 0 with probability p, 0 to 0.5, and all others
-// divided by 1 - p (Srivastava et al. 2014). p is rounded to a multiple of 2^-16. Whether an
-// element falls out is a function of its row's key (keys_B, int64), of `site`, and of its place in
-// the row: the same on every device, and however rows are cut into micro-batches.
+// divided by 1 - p (Srivastava et al. 2014). p is rounded to a multiple of 2^-16. Only the key of
+// its row (keys_B, int64), `site` and its place in the row decide whether an element becomes 0: not
+// the device, and not the micro-batch.
 at::Tensor dropout(const at::Tensor& x, const at::Tensor& keys, int64_t site, double p);
 at::Tensor dropout_reference(const at::Tensor& x, const at::Tensor& keys, int64_t site, double p);
 
-// Returns the rows of weight_VD that ids_BT (int64, in [0, V)) name, [B, T, D]. The gradient is
-// summed in fp32 also for low-precision weights, where a frequent token's sum would otherwise stop
-// growing.
+// Returns the rows [B, T, D] of weight_VD that ids_BT (int64, in [0, V)) select. The gradient is
+// summed in fp32: in low precision a frequent token's sum would stop growing.
 at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight);
 
 // Returns "lm", the namespace of the registered operators; calling it links the registration in.

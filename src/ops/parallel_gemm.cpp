@@ -7,9 +7,9 @@ namespace lmtrain {
 namespace {
 
 // Columns and units of the right operand that are packed at a time: 4 MB, which stay in the cache.
-// Beside a left operand of columns the units are CpuGemm's.
-// Units that are widened numbers are twice as many, so columns are half: else sums of few terms
-// would have to be kept for every column.
+// Beside a left operand of columns the units are CpuGemm's. Widened numbers need twice as many
+// units, so fewer columns are packed: else sums of few terms would have to be kept for every
+// column.
 constexpr int64_t kPackedColumns = 4096;
 constexpr int64_t kPackedUnits = int64_t{1} << 20;
 // The same where all of it must be, for a result that is visited: in the cache that threads share.
@@ -124,7 +124,8 @@ class Division {
     const int64_t together = rows_at_once_ / tile_rows_;
     return from.take_some(std::max<int64_t>(1, together / kSmallestPart), together);
   }
-  // The part of the result that the first of them are, of the same columns, taken off.
+  // Takes the first of `pieces` off, as many as lie in the same columns, and returns their part of
+  // the result.
   MatrixPart cut(Pieces& pieces) const {
     const int64_t tile = pieces.begin % tiles_, row = tile * tile_rows_;
     const int64_t column = pieces.begin / tiles_ * wide_;
@@ -155,8 +156,8 @@ class OwnRows {
   int64_t columns_;
 };
 
-// a b, or sums + a b, for the block of b that is packed: into `c` with the last of b's terms, where
-// that has room, else into `sums`. Without sums, a thread keeps those of its piece.
+// Computes a b, or sums + a b, for the packed block of b: into `c` with the last of b's terms, if
+// `c` has data, else into `sums`. Without `sums` a thread keeps the sums of its piece.
 template <class T>
 class PackedProduct {
  public:
@@ -246,9 +247,8 @@ class PackedProduct {
     return {own.data, own.stride, 1};
   }
 
-  // The memory that is fetched beside a piece's product of the terms from k on: what an epilogue
-  // will be consumed with, and what the left operand's next terms or rows are read or computed
-  // from.
+  // Returns the memory to fetch during a piece's product of the terms from k on: the matrices that
+  // the epilogue uses, and the source of the left operand's next terms or rows.
   LinesList wanted_next(const MatrixPart& piece, int64_t k) const {
     const int64_t kc = b_.kc_at(k), next_k = k + kc;
     const int64_t next_row = piece.row + piece.rows;
@@ -278,9 +278,8 @@ class PackedProduct {
   const Division division_;
 };
 
-// How the right operand is divided: `kc` terms are summed at a time, and `KC` terms of `NC`
-// columns are packed. A result that is consumed wants all terms at once, and one that is visited
-// all columns too.
+// How the right operand is divided: `kc` terms are summed at a time, and `KC` terms of `NC` columns
+// are packed. An epilogue needs all terms at once, and a visit all columns too.
 template <class T>
 struct Blocks {
   int64_t kc, NC, KC;

@@ -1,8 +1,6 @@
-// Computes a product of ours (kernels/cpu/gemm.h) on all threads: the right operand is packed block
-// by block, the result divided into pieces that threads take as they come free.
-//
-// The bits of a result depend on the operands alone, whichever thread computes which piece.
-// ops/matmul.cpp says when such a product is taken.
+// Computes a product of ours (kernels/cpu/gemm.h) on all threads, which take pieces of the result
+// when they are free. The bits of a result depend on the operands only. ops/matmul.cpp says when
+// such a product is taken.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +19,7 @@ GemmMatrix<T> gemm_matrix(const at::Tensor& x) {
   return {elements<T>(x), x.stride(0), x.stride(1)};
 }
 
-// A left operand is in memory, or computed by a prologue where it is multiplied.
+// A left operand: a matrix in memory, or a prologue that writes its parts.
 template <class T>
 struct LeftOperand {
   int64_t rows;
@@ -29,9 +27,9 @@ struct LeftOperand {
   const Prologue<T>* prologue = nullptr;
 };
 
-// A result is in memory (`rows`), or consumed by an epilogue where it is computed; `rows` is then
-// not read. One in memory may be visited, some whole rows at a time, by the thread that wrote them,
-// if the right operand is one block.
+// A result: `rows` in memory, or an epilogue that reads its parts; `rows` is then not used. If
+// is_one_block(), `visit` may be set beside `rows`: it gets some whole rows at a time from the
+// thread that wrote them.
 template <class T>
 struct ProductResult {
   GemmRows<T> rows;
@@ -39,7 +37,7 @@ struct ProductResult {
   const VisitRows* visit = nullptr;
 };
 
-// Returns whether the right operand is packed at once, which a result that is visited requires.
+// Returns whether b is small enough to be packed at once, as ProductResult::visit requires.
 template <class T>
 bool is_one_block(const CpuGemm<T>& gemm, const at::Tensor& b_KN);
 // Writes a b_KN to c. Requires K > 0, and that rows or columns of b are contiguous. T is float or
@@ -48,8 +46,8 @@ template <class T>
 void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Tensor& b_KN,
                    const ProductResult<T>& c);
 
-// Returns into how many groups the result's columns must be divided, at most, so that all threads
-// have work where the rows are too few. A computed left operand is computed once for each group.
+// Returns into how many groups of columns the result must be divided so that all threads have work.
+// A prologue computes the left operand once for each group.
 int64_t groups_for_threads(int64_t rows, int64_t tile_rows);
 
 }  // namespace lmtrain

@@ -23,9 +23,9 @@ void rotate_by_aten(const at::Tensor& x_BTC, const at::Tensor& cos, const at::Te
   x_BTC.narrow(-1, 0, width).copy_(at::cat({q, k}, 1).transpose(1, 2).flatten(2));
 }
 
-// Rotates in the memory of its input. The results are not marked as that input changed, which
-// autograd forbids for a leaf and for three of one; but what has kept the input for its backward
-// finds another version of it, and throws. The gradient does not depend on what was rotated.
+// Rotates in the memory of its input. It does not mark its results as the changed input: autograd
+// forbids that for a leaf, and for three results. But an operator that has kept the input for its
+// backward finds another version of it, and throws. The gradient does not depend on the values.
 class QkvRopeFunction : public torch::autograd::Function<QkvRopeFunction> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,

@@ -14,8 +14,8 @@ TORCH_LIBRARY(lm, library) {
   library.def("add_bias(Tensor x, Tensor bias) -> Tensor");
   library.def("linear(Tensor x, Tensor weight) -> Tensor");
   library.def("fp8_linear(Tensor x, Tensor weight) -> Tensor");
-  // On a GPU it overwrites qkv (qkv_rope_in_place), which the schema does not say, since autograd
-  // would want a copy: no source may read qkv after it.
+  // On a GPU it overwrites qkv (qkv_rope_in_place). The schema does not say so, since autograd
+  // would then need a copy: no source may read qkv afterwards.
   library.def(
       "rope_attention(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, Tensor? "
       "segments) -> Tensor");

@@ -94,7 +94,7 @@ class AddRmsNormFunction : public torch::autograd::Function<AddRmsNormFunction> 
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    // An output that nobody used has no gradient.
+    // An output that was not used has no gradient.
     const at::Tensor &dh = grads[0], &dy = grads[1];
     at::Tensor d = dh, dw;
     if (dy.defined()) {

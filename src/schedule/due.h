@@ -1,7 +1,7 @@
 // After each step due_after() decides what is due: a line of progress that stays, an evaluation, a
 // checkpoint, the end. It is a pure function of the run's clock before and after the step, and of
-// what may end the run. The trainer carries out what is due. When checkpoints are saved, what a run
-// remembers of its evaluations, and how it ended, stand here too.
+// what may end the run. The trainer carries out what is due. Also here: when checkpoints are saved,
+// what a run remembers of its evaluations, and how it ended.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,8 @@ class SaveSchedule {
   // Estimates the number of checkpoints that are due between the two clocks. It is the larger of
   // the numbers by `every` and by `keep_every`, plus one if the decay of wsd begins between them.
   double estimate(const RunClock& before, const RunClock& after) const;
-  // Returns whether the checkpoint after this step is never removed. It is kept if keep_every is
-  // due, or if the step reaches the beginning of a wsd schedule's decay. From that checkpoint, the
-  // end of the plateau, a longer run or another decay can begin.
+  // Returns whether the checkpoint after this step is never removed: keep_every is due, or the step
+  // reaches the beginning of a wsd schedule's decay, from which another run can go on.
   bool kept(const RunClock& before, const RunClock& after) const;
 
  private:
@@ -47,8 +46,8 @@ class SaveSchedule {
 struct DueRules {
   Cadence log, evaluate;
   SaveSchedule save;
-  std::optional<int64_t> num_batches;  // a run given in epochs ends after these; none: by clock
-  std::optional<double> trial_end;     // a trial ends here, in the unit of the run
+  std::optional<int64_t> num_batches;  // set: the run (in epochs) ends after these; else by clock
+  std::optional<double> trial_end;     // a trial (random restart) ends here, in the run's unit
   std::optional<double> max_seconds;   // train.max_time
   std::optional<int64_t> patience;     // eval.early_stop.patience
 };
@@ -59,23 +58,21 @@ struct RunMoment {
   int64_t next_batch = 0;  // in the order of data
   double seconds = 0;      // since this process began with the run
   bool signalled = false;  // a signal has asked to stop
-  // The number of evaluations in a row without a gain (EvaluationHistory), if this step
-  // has evaluated; else 0.
+  // EvaluationHistory::without_gain, if this step has evaluated; else 0.
   int64_t without_gain = 0;
 };
 
-// The reason why no step follows. The first of several reasons counts.
+// The reason why no step follows. If several reasons hold, the first in this list counts.
 enum class Stop { kNone, kFinished, kTrialEnd, kEarlyStop, kSignal, kMaxTime };
 
 // Returns whether the run has come to its end, also to an early one.
 constexpr bool ends_run(Stop stop) { return stop == Stop::kFinished || stop == Stop::kEarlyStop; }
-// Returns whether the run, or the trial, has made all its steps without an interruption.
+// Returns whether nothing interrupted the run or trial before its end, which may be an early stop.
 constexpr bool has_all_steps(Stop stop) { return ends_run(stop) || stop == Stop::kTrialEnd; }
 
-// The members are in the order in which they are carried out. With kFinished `evaluate` and `save`
-// are false, since the trainer evaluates and saves at the end in any case; `keep` then holds for
-// the checkpoint at the end. In all other cases `keep` implies `save`, also after the last step of
-// a trial.
+// What to do after a step, in the order of the members. With kFinished `evaluate` and `save` are
+// false: the trainer evaluates and saves at the end anyway, and `keep` is about that checkpoint. In
+// all other cases `keep` implies `save`.
 struct Due {
   bool log = false;       // the line of this step stays on the screen
   bool evaluate = false;  // on the held-out text
@@ -84,19 +81,19 @@ struct Due {
   Stop stop = Stop::kNone;
 };
 
-// `before` is the clock before the step that led to `now`. Before the first step pass now.clock:
-// only `stop` can be set then.
+// Returns what is due after the step that leads from `before` to `now`. Before the first step pass
+// now.clock as `before`: only `stop` can be set then.
 Due due_after(const DueRules& rules, const RunClock& before, const RunMoment& now);
 
 // A RunEnd tells how a run ended without an error: with which exit code, and why.
 struct RunEnd {
   bool done = false;
   std::string reason;  // "done", "early stop", "signal 15", "max_time"
-  int exit_code = 0;
+  int exit_code = 0;   // 0, 128 + signal, or kExitMaxTime (base/error.h)
 };
 
-// `is_evaluated`: the weights at the end have been evaluated. `signal` is the number of the signal
-// that has asked to stop, or 0; one that comes when all is done changes nothing.
+// `is_evaluated`: the last weights have been evaluated. `signal` is the number of the signal that
+// asked to stop, or 0. A signal that comes when all is done changes nothing.
 RunEnd run_end(Stop why, bool is_evaluated, int signal);
 
 // An evaluation after `step` updates.
@@ -106,22 +103,20 @@ struct EvaluatedStep {
   bool operator==(const EvaluatedStep&) const = default;
 };
 
-// An EvaluationHistory is what a run remembers of its evaluations: the lowest held-out loss so far,
-// and the number of evaluations since the loss fell. `eval.early_stop` ends the run by it, and
-// `checkpoint.keep_best` saves a checkpoint at a new lowest loss. It is part of the training state,
-// so a resumed run decides as an uninterrupted one. Losses are in nats a target.
+// An EvaluationHistory is what a run remembers of its evaluations. `eval.early_stop` ends the run
+// by it, and `checkpoint.keep_best` saves a checkpoint at a new lowest loss. It is part of the
+// training state, so a resumed run decides as an uninterrupted one. Losses are in nats a target.
 struct EvaluationHistory {
-  std::optional<EvaluatedStep> lowest{};  // the first of equal ones; none: no finite loss yet
-  int64_t without_gain = 0;               // evaluations without a gain, up to the last one
-  // Evaluations that a signal had put off, so that they came after the checkpoint of their step:
-  // the checkpoint does not hold its loss.
+  std::optional<EvaluatedStep> lowest{};  // the first of equal losses; none: no finite one
+  int64_t without_gain = 0;               // evaluations since the last gain
+  // Evaluations that a signal put off until after the checkpoint of their step was saved. These
+  // checkpoints do not hold their loss.
   std::vector<EvaluatedStep> after_save{};
   bool operator==(const EvaluationHistory&) const = default;
 };
 
-// Adds an evaluation. It has a gain when it is the first, or lowers the lowest loss by more than
-// eval.early_stop.min_delta (0 without early_stop). A loss that is not finite has none. `saved`
-// says whether there is a checkpoint of this step already.
+// Adds an evaluation. It is a gain if its loss is finite, and is the first or below the lowest by
+// more than eval.early_stop.min_delta (0 without early_stop). `saved`: it has a checkpoint.
 void note_evaluation(EvaluationHistory& history, const EvaluatedStep& evaluated,
                      const EvalConfig& config, bool saved);
 

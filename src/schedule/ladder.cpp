@@ -26,8 +26,8 @@ class Ladder {
   Ladder(const LadderSpec& spec, double steepness)
       : spec_(spec), steepness_(steepness), family_(family_of(spec.model)) {}
 
-  // Adds a rung of about `parameters` whose training costs `cost`, unless one like it is there. So
-  // many evaluations at least come between its first and its last.
+  // Adds a rung of about `parameters` whose training costs `cost`, unless a similar rung exists. At
+  // least `least_between` evaluations come between its first and its last.
   void add(double parameters, double cost, double least_between = 0, int64_t seed = 0) {
     const ModelConfig& model = nearest(parameters);
     Rung rung = {.parameters = count_parameters(model, spec_.vocab_size),
@@ -53,7 +53,7 @@ class Ladder {
     rungs_.push_back(rung);
   }
 
-  // Builds the ladder the training of whose largest rung costs `cost`.
+  // Builds the ladder; training its largest rung costs `cost`.
   void build(double cost) {
     rungs_.clear();
     const double multiplied = count_multiplied(spec_.model, spec_.vocab_size);
@@ -99,7 +99,7 @@ class Ladder {
     };
     return *std::ranges::min_element(family_, {}, distance);
   }
-  // Of the run's tokens, trained by the smallest model.
+  // The cost of the run's tokens with the smallest model.
   double cost_of_smallest() const {
     return token_cost(family_.front(), spec_.vocab_size, spec_.max_length) * spec_.tokens;
   }

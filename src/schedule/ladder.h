@@ -1,5 +1,5 @@
-// Chooses the ladder of a forecast: the small runs from whose losses the loss of a large run is
-// told. Costs are counted in FLOPs, never timed, so that the same config and text give the same
+// Chooses the ladder of a forecast: the small runs whose losses predict the loss of a large run.
+// Costs are counted in FLOPs, never timed, so that the same config and text give the same
 // ladder on every machine.
 #pragma once
 
@@ -13,35 +13,36 @@ namespace lmtrain {
 
 // What the ladder needs to know of the run that it is for. Tokens are targets.
 struct LadderSpec {
-  ModelConfig model = {};        // its shape is the run's
+  ModelConfig model = {};        // of the run
   int64_t vocab_size = 0;        // rows of the embedding
   int64_t max_length = 0;        // of a row
-  int64_t batch_tokens = 0;      // where the config gives them, else 0
+  int64_t batch_tokens = 0;      // of the config; 0: it gives none
   double tokens = 0;             // of the run
   double text_tokens = 0;        // of one pass over the text
   double evaluation_tokens = 0;  // of one evaluation of a rung
-  double spend = 0.1;            // the part of the run's cost that the ladder may have
+  double spend = 0.1;            // share of the run's cost that the ladder may take
 };
 
 struct Rung {
-  std::string name = {};  // of its folder, "363K-66K"; the second seed's ends in "-seed2"
+  std::string name = {};  // of its folder: "363K-66K", or "363K-66K-seed2"
   double parameters = 0;  // as model.size counts them
-  double multiplied = 0;  // those that a token is multiplied with
+  double multiplied = 0;  // count_multiplied() of them: N of loss_law.h
   int64_t tokens = 0;
-  int64_t seed = 0;         // to be added to the config's
-  double eval_percent = 0;  // an evaluation comes after each such part of the run
+  int64_t seed = 0;         // is added to the config's seed
+  double eval_percent = 0;  // of the run, from an evaluation to the next
   double cost = 0;          // FLOPs, with evaluations
 };
 
 // Returns the FLOPs of training a token, attention included.
 double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_length);
 
-// Returns the rungs, by ascending cost. The costs fall by a factor of three from rung to rung, of
-// two or one and a half where few rungs could be paid then; size and tokens fall by the root of it.
-// Two rungs more have a larger and a smaller model at two of these costs, so that size and tokens
-// can be told apart. A run of several passes has another rung with as many passes as the ladder can
-// pay. The two cheapest costs are trained with a second seed. All have at least 32 steps. Throws
-// Error(kUsage) where fewer than kLeastRungs (schedule/loss_law.h) can be paid.
+// Returns the rungs, by ascending cost; all have at least 32 steps:
+//   five costs, each 3 times the one below, or 2 or 1.5 times if few rungs are affordable so; size
+//     and tokens grow by the root of that factor
+//   a larger and a smaller model at two of these costs, to tell size from tokens
+//   for a run of several passes over the text, the smallest model with the affordable passes
+//   a second seed at the two lowest costs
+// Throws Error(kUsage) if fewer than kLeastRungs (schedule/loss_law.h) are affordable.
 std::vector<Rung> choose_ladder(const LadderSpec& spec);
 
 }  // namespace lmtrain

@@ -18,8 +18,8 @@ using Values = std::array<double, kCount>;
 using Matrix = std::array<Values, kCount>;
 
 constexpr int kReplicates = 200;
-// The weights have a part of the spread. With this part of the noise beside them the interval holds
-// eight of ten synthetic runs (tests/schedule/loss_law_test.cpp).
+// Random weights make a part of the spread. With this part of the noise beside them the interval
+// holds eight of ten synthetic runs (tests/schedule/loss_law_test.cpp).
 constexpr double kMoved = 0.5;
 constexpr double kHuber =
     1.345;  // in standard deviations: 95 % as good as squares without outliers
@@ -35,7 +35,7 @@ struct Prior {
   Values mean{}, deviation{};
 };
 
-// Of one fit: what is measured, with weights, and the priors.
+// The data of one fit: measured losses with weights, and the priors.
 struct Problem {
   std::span<const MeasuredRun> runs;
   std::vector<double> log_losses, weights;
@@ -163,8 +163,8 @@ Values minimize(const Problem& problem, Values values) {
   return values;
 }
 
-// The floor is taken as half of the lowest loss, and what is above it as divided evenly between
-// size and tokens. Each is known to a factor of two or so, which a few runs overrule.
+// The prior floor is half of the lowest loss, and size and tokens share the rest evenly. The
+// deviations are a factor of two or so, so that a few runs overrule the prior.
 Prior usual_prior(std::span<const MeasuredRun> runs) {
   double lowest = std::numeric_limits<double>::infinity();
   double mean = 0;
@@ -200,7 +200,7 @@ std::vector<size_t> seeds_of(std::span<const MeasuredRun> runs, size_t i) {
   return seeds;
 }
 
-// The noise between seeds; what is usual counts as two degrees of freedom.
+// The noise between seeds; kSeedNoise counts as two degrees of freedom.
 double seed_noise(std::span<const MeasuredRun> runs) {
   constexpr double kUsualFreedom = 2;
   double squares = kUsualFreedom * kSeedNoise * kSeedNoise;
@@ -236,7 +236,7 @@ Values best_fit(const Problem& problem) {
   return best;
 }
 
-// The noise of losses about the law: that between seeds, or more where the law does not fit.
+// The noise of losses about the law: between seeds, or the misfit of the law if larger.
 double noise_about(const Problem& problem, const Values& values) {
   double squares = 0;
   for (size_t i = 0; i < problem.runs.size(); ++i) {
@@ -342,7 +342,7 @@ std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const Measure
                                      std::span<const std::vector<LossPoint>> curves) {
   constexpr int kPoints = 20;
   constexpr size_t kLeastPoints = 3;  // evaluations, the last one included
-  // Of each run: its share, and the logarithm of its loss over the law's.
+  // For each run, by share of its tokens: log(loss / law's loss), less its value at the end.
   std::vector<std::vector<LossPoint>> excesses;
   std::vector<double> weights;
   for (size_t i = 0; i < runs.size(); ++i) {

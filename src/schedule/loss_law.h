@@ -1,9 +1,9 @@
 // Predicts the held-out loss of a run from the losses of smaller runs on the same text.
 //
 // The law is L = E + A / N^a + B / D'^b (Hoffmann et al. 2022, 2203.15556). N counts the parameters
-// that a token is multiplied with (count_multiplied of config/model_family.h). D' counts the tokens
-// of the run, of which passes over the same text count less: with U tokens of text and R passes
-// after the first, D' = U + U r (1 - e^(-R / r)) (Muennighoff et al. 2023, 2305.16264). Losses are
+// that multiply a token (count_multiplied of config/model_family.h). D' counts the tokens of the
+// run, but less for each pass over the same text: with U tokens of text and R passes after the
+// first, D' = U + U r (1 - e^(-R / r)) (Muennighoff et al. 2023, 2305.16264). Losses are
 // nats a target. docs/forecast.md has the mathematics; all functions are deterministic.
 #pragma once
 
@@ -41,7 +41,7 @@ struct LossRange {
   double expected = 0, low = 0, high = 0;
 };
 
-// Forecasts losses by the law that fits best, and by replicates of that fit.
+// Forecasts losses by the best fit of the law, and by fits to replicates of the runs.
 struct LossForecast {
   std::vector<LossLaw> laws;  // the best fit, then the replicates
   double noise = 0;           // standard deviation of the logarithm of a measured loss
@@ -50,12 +50,11 @@ struct LossForecast {
 };
 inline constexpr int kLeastRungs = 4;
 
-// Returns how many different sizes and lengths the runs have; seeds are not counted.
+// Returns how many different pairs of size and length the runs have.
 int count_rungs(std::span<const MeasuredRun> runs);
-// Fits the law to the logarithms of the losses, with Huber's loss and with priors for what few runs
-// do not tell, and again for each replicate. A replicate has random weights of the runs, losses
-// moved by their noise, and other means of the priors. Throws Error(kUsage) for fewer than
-// kLeastRungs rungs.
+// Fits the law to the logarithms of the losses, with Huber's loss and with priors, and again to
+// each replicate: random weights of the runs, losses moved by noise, and moved means of the priors.
+// Throws Error(kUsage) if count_rungs() is below kLeastRungs.
 LossForecast fit_forecast(std::span<const MeasuredRun> runs);
 
 // A held-out loss within a run.
@@ -64,18 +63,18 @@ struct LossPoint {
   double loss = 0;
 };
 
-// Says how far a run is above the law before its end: at the share f of its tokens its loss is
-// e^excess times the law's loss of a whole run of f times its tokens, since its rate has not fallen
-// yet. `spread` is the standard deviation of the logarithm among runs.
+// How far a run is above the law before its end, since its rate has not fallen yet. At the share f
+// of its tokens its loss is e^excess times the law's loss of a whole run of f times the tokens.
+// `spread` is the standard deviation of `excess` among runs.
 struct CoursePoint {
   double share = 0, excess = 0, spread = 0;
 };
-// Returns the mean course of runs at every twentieth of a run. `curves[i]` has the evaluations of
-// runs[i] by ascending tokens, the last one at its end; the one at step 0 is left out, and runs
-// with fewer than three others. Large runs count more.
+// Returns the mean course at every twentieth of a run. `curves[i]` has the evaluations of runs[i]
+// by ascending tokens, the last one at its end. Ignores evaluations at step 0, and then runs with
+// fewer than three; if no run is left, all is 0. Large runs count more.
 std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const MeasuredRun> runs,
                                      std::span<const std::vector<LossPoint>> curves);
-// Returns the expected loss of the run `size` at the share of its tokens that `point` tells.
+// Returns the expected loss of the run `size` at the share point.share of its tokens.
 LossRange range_within_run(const LossForecast& forecast, const RunSize& size,
                            const CoursePoint& point);
 

@@ -1,7 +1,7 @@
 // The learning rate is a pure function of progress t (docs/schedules.md has the formulas). The
 // warm-up is peak·(s + (1-s)·w(t/W)) for t < W, with s = `warmup_start` and w the `warmup_shape`,
-// which rises from 0 to 1. A decay from peak to min_ratio·peak follows. t, W and the length of the
-// run are in the unit of the run, steps or tokens (run_clock.h). Past the end the last value stays.
+// which rises from 0 to 1. A decay from peak to min_ratio·peak follows, except for `constant`. t, W
+// and the run's length are in the unit of the run (run_clock.h). Past the end the last rate stays.
 #pragma once
 
 #include "config/config.h"
@@ -34,8 +34,8 @@ class LrSchedule {
   double decay_begin_;
 };
 
-// AdEMAMix' alpha and beta3 grow over the beginning of a run. `done` and `over` are both in steps
-// or both in tokens. From `over` on the result is `end`; with `over` 0 there is no warm-up.
+// These warm up AdEMAMix's alpha and beta3. `done` and `over`, the length of the warm-up, are both
+// in steps or both in tokens. From `over` on the result is `end`.
 //
 // linear_warmup() goes from `begin` to `end` along a line.
 double linear_warmup(double begin, double end, double done, double over);

@@ -34,8 +34,8 @@ struct RunClock {
   // has no fixed position in a run.
   double resolve(const TrainingDuration& duration) const;
   // Returns how many whole durations `every` have passed since the first step: 2 after 25 steps,
-  // for "10 steps"; 0 where `every` is 0. In runs of either unit it measures steps, tokens and
-  // seconds by the member of that name, epochs by `tokens`, and percent by done().
+  // for "10 steps"; 0 if `every` is 0. The unit of `every` says what is measured: the member
+  // `steps`, `tokens` or `seconds`, `tokens` for epochs, and done() for percent.
   double completed(const TrainingDuration& every) const;
 };
 

@@ -39,7 +39,7 @@ class AddedPiecesReader {
                         special_id("pad_token")};
       const bool splits_special = settings_.value("split_special_tokens", Json()) == true;
       for (auto& [id, token] : tokens_) {
-        // Those that stay text are decoded all the same.
+        // find() skips an empty token; such a token is still decoded.
         if (token.special && splits_special) token.content.clear();
         result.tokens.push_back(token);
       }
@@ -147,7 +147,7 @@ class AddedPiecesReader {
     }
   }
 
-  // Text has no ids in a hole, and transformers closes it in one of its two tokenizers.
+  // Refuses a gap in the ids: one of transformers' two tokenizers closes it, the other does not.
   void check_ids() const {
     size_t next = pieces_.size();
     for (const auto& [id, token] : tokens_) {

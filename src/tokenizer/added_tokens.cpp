@@ -127,8 +127,8 @@ void AddedTokens::find(std::string_view text, std::vector<Part>& parts) const {
         (is_word_before(text.substr(0, begin)) || is_word_after(text.substr(end)))) {
       continue;
     }
-    // Spaces that the token before has taken are its own. It may have taken more than this token
-    // begins with: then both are found, as in the library.
+    // White space that the last token has taken stays with it. That token may have taken the
+    // beginning of this one, too: then both are found, as in the library.
     if (token->lstrip) begin = std::max(space_begin(text.substr(0, begin)), done);
     if (token->rstrip) end += space_size(text.substr(end));
     if (done < begin) parts.push_back({nullptr, done, begin});

@@ -1,6 +1,6 @@
-// Finds tokens in text that were added to a vocabulary, as Hugging Face's `tokenizers` does
-// (AddedVocabulary). The leftmost token wins, and of several there the longest. It runs before the
-// text is processed in any other way.
+// Finds the added tokens of a vocabulary in text, as Hugging Face's `tokenizers` does
+// (AddedVocabulary). The leftmost token wins, and of several there the longest. Threads may share
+// it. Text is searched before it is normalised, and for `normalized` tokens again after that.
 #pragma once
 
 #include <array>
@@ -27,12 +27,12 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // find() looks for all of `tokens`; it ignores `normalized` and `special`, which are left to the
-  // caller. Of tokens with equal contents the first counts. An empty token is never found.
+  // find() looks for all of `tokens`, and ignores their `normalized` and `special`. Of tokens with
+  // equal contents the first counts. An empty token is never found.
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
   // A Part is an added token with the white space that it takes, or text between two tokens. Two
-  // parts overlap if the second token begins with white space that the first token has taken.
+  // parts overlap if the second token begins with white space that the first has taken.
   struct Part {
     const AddedToken* token;  // null: text; else valid as long as the AddedTokens
     size_t begin;             // in bytes

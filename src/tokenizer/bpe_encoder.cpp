@@ -41,7 +41,7 @@ void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
   }
 }
 
-// Up to the first boundary across which nothing is ever joined.
+// The size of the first word: up to the first boundary across which no piece reaches.
 size_t BpeEncoder::word_size(std::string_view text) const {
   char32_t before = 0;
   size_t end = decode_utf8(text, before);

@@ -1,10 +1,8 @@
-// Encodes text by BPE with the ids of sentencepiece (bpe_model.cc of v0.2.3),
-// several times faster: text is cut wherever nothing can be joined, and each part, a word, is
-// encoded once and remembered.
+// Encodes text by BPE with the ids of sentencepiece (bpe_model.cc of v0.2.3), several times faster.
+// It cuts text where no two neighbours can be joined. Each part is a word, and is encoded once.
 //
-// An encoder is immutable, so threads may share it; each thread brings a scratch of its own, whose
-// memory is bounded by WordCache and the longest word. Time is linear but for a logarithm in the
-// length of a word.
+// An encoder is immutable, so threads may share it. Each thread needs its own Scratch; WordCache
+// and the longest word bound the memory of a Scratch. A word of n bytes takes time O(n log n).
 #pragma once
 
 #include <cstdint>
@@ -22,11 +20,10 @@ namespace lmtrain {
 
 class BpeEncoder {
  public:
-  // Requires that why_not_exact(model) and model_problem(model) find nothing; then the ids are
-  // exactly sentencepiece's. Copies what it needs of the model.
+  // Requires that why_not_exact(model) and model_problem(model) find nothing. Copies the model.
   explicit BpeEncoder(const SentencePieceModel& model);
 
-  // Memory that encode() reuses: the words encoded before, among others. It belongs to one encoder
+  // Memory that encode() reuses, with the words encoded before. A Scratch belongs to one encoder,
   // and to one thread at a time.
   class Scratch {
    public:
@@ -41,9 +38,9 @@ class BpeEncoder {
     std::vector<int32_t> ids_;
   };
 
-  // Replaces the content of `ids` by the ids of `text`, which may be any bytes: a malformed byte is
-  // read as U+FFFD. The model's dummy prefix is added only where `adds_prefix` is true. Throws
-  // Error(kData) for a word of 4 GiB or more.
+  // Replaces `ids` by the ids of `text`, which may be any bytes; a malformed byte is read as
+  // U+FFFD. The dummy prefix is added only if `adds_prefix`. Throws Error(kData) for a word of 4
+  // GiB.
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids,
               bool adds_prefix = true) const;
 

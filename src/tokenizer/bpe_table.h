@@ -60,10 +60,11 @@ class BpeTable {
     return {static_cast<uint32_t>(found >> 32), static_cast<Symbol>(found & UINT32_MAX)};
   }
 
-  // Returns the id of the piece with the symbol's text, or -1 if no piece has this text.
+  // Returns the id of the piece with the text of `symbol`, not kUnknown; -1 if there is none.
   int32_t id(Symbol symbol) const { return ids_[static_cast<size_t>(symbol)]; }
   int32_t unk_id() const { return unk_id_; }
-  // If true, a character that is no piece becomes one piece a byte; if false, <unk>.
+  // If true, a character without a piece becomes one byte piece for each byte; if false, <unk>.
+  // byte_id() requires has_bytes().
   bool has_bytes() const { return has_bytes_; }
   int32_t byte_id(unsigned char byte) const { return byte_ids_[byte]; }
 

@@ -31,9 +31,9 @@ void for_each_character(std::string_view text, const Visit& visit) {
   }
 }
 
-// A candidate is a text that may become a piece, from whichever two tokens it is joined, since the
-// encoder joins any two neighbours that spell a piece. So a candidate is found by its text: by a
-// hash of it that follows from the hashes of two halves.
+// A candidate is a text that may become a piece. Several pairs of tokens may spell it, since the
+// encoder joins any two neighbours that spell a piece. So candidates are found by a hash of the
+// text, which follows from the hashes of two halves.
 class BpeTrainer {
  public:
   BpeTrainer(WordCounts words, double coverage)
@@ -159,7 +159,7 @@ class BpeTrainer {
     file_places();
   }
 
-  // Queues what the places noted since the last call belong to.
+  // Files the noted places, and queues their candidates.
   void file_places() {
     throw_if_stopped();
     const auto is_there = [&](uint32_t id, uint32_t slot) {
@@ -169,8 +169,8 @@ class BpeTrainer {
                   [&](uint32_t id) { queue_.offer(id, candidates_[id].count, ComesAfter{*this}); });
   }
 
-  // The candidate that two neighbours join to, or kNone where no piece may be. kNone may be given,
-  // too.
+  // Returns the candidate that two neighbours spell, or kNone: it cannot be a piece, or a token is
+  // kNone.
   uint32_t candidate_of(uint32_t left, uint32_t right) {
     if (left == kNone || right == kNone) return kNone;
     const Token& a = tokens_[left];
@@ -179,7 +179,7 @@ class BpeTrainer {
     if (num_characters > kLongestLearned) return kNone;
     const uint32_t spaces = a.num_spaces + (a.num_spaces == length(left) ? b.num_spaces : 0);
     if (spaces > 1 && spaces < num_characters) return kNone;
-    // No key is all ones, which FlatMap does not take.
+    // FlatMap takes no key of all ones; the shift makes none.
     for (uint64_t key = (a.hash * powers_[length(right)] + b.hash) >> 1;; key = mix64(key) >> 1) {
       const uint64_t found = candidates_by_hash_.find(key);
       if (found == FlatMap::kNone) {
@@ -210,8 +210,7 @@ class BpeTrainer {
     return spell(candidate.left, candidate.right, x) == spell(left, right, y);
   }
 
-  // Of candidates with equal counts the one with fewer characters comes first, then the one that is
-  // first in byte order.
+  // Breaks ties of equal counts: fewer characters come first, then byte order decides.
   struct ComesAfter {
     const BpeTrainer& trainer;
     bool operator()(uint32_t a, uint32_t b) const {
@@ -250,8 +249,8 @@ class BpeTrainer {
     file_places();
   }
 
-  // What a run of so many neighbouring pairs counts that join to the same text: pairs that overlap
-  // ("aaa") cannot both be joined.
+  // The count of `num_pairs` overlapping pairs in a row that join to the same text ("aaa"): of two
+  // that overlap only one can be joined.
   static int64_t run_count(int64_t num_pairs) { return (num_pairs + 1) / 2; }
 
   void remove_pair(uint32_t left, uint32_t right) {
@@ -310,8 +309,7 @@ class BpeTrainer {
     }
   }
 
-  // The pairs in a row up to the one that was added last, so that a long run is not walked again
-  // for each of its pairs.
+  // The run of pairs up to the last added pair, so that no long run is walked again for each pair.
   struct Run {
     uint32_t id = kNone;
     uint32_t left = kNone;  // slot of its last pair

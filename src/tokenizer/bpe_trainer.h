@@ -1,6 +1,5 @@
 // Trains byte pair encoding (Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
-// Subword Units"): starting from characters, the most frequent adjacent pair becomes a piece, again
-// and again.
+// Subword Units"): pieces are characters, then each step adds the most frequent pair as a piece.
 //
 // The trainer is our own, since sentencepiece's breaks ties by memory addresses, aborts the process
 // on long words and cannot be interrupted. Counts are integers and ties are broken by content
@@ -23,12 +22,11 @@ struct BpePieces {
   std::vector<std::string> characters;  // most frequent first
 };
 
-// Learns up to `budget` pieces: first the most frequent characters, until they make up `coverage`,
-// a fraction, of the text, then merges. There are fewer merges where no two neighbours are left to
-// join. Requires words in UTF-8, as WordCounter::add() cuts them. Characters are kept even if they
-// exceed the budget. A piece has at most 16 characters; it has one space at most, in front, or
-// consists of spaces alone. `work` gets the number of places in the words that were looked at.
-// Throws StopRequested on a signal, and Error(kData) for words of more than 2e9 characters.
+// Learns the most frequent characters, until they make up the share `coverage` (0 to 1) of the
+// text, then merges, up to `budget` pieces in all. There may be more characters than `budget`, and
+// fewer merges if no neighbours are left to join. A merge has at most 16 characters. It has at most
+// one space, in front, or is all spaces. `words` are UTF-8, as WordCounter::add() cuts them. `work`
+// and the errors are as in byte_bpe_trainer.h, with characters for bytes.
 BpePieces train_bpe(WordCounts words, int64_t budget, double coverage, uint64_t* work = nullptr);
 
 }  // namespace lmtrain

@@ -8,8 +8,7 @@
 
 namespace lmtrain {
 
-// Returns the bytes that a token spells; nothing when one of its characters stands for no byte or
-// is not UTF-8.
+// Returns the bytes that a token spells; nothing if a part of it is no character of the alphabet.
 std::optional<std::string> bytes_of_token(std::string_view token);
 // Returns the token of one byte.
 std::string token_of_byte(unsigned char byte);

@@ -28,17 +28,16 @@ struct ByteBpeModel {
     int32_t right;
     int32_t joined;
   };
-  // By id: the bytes that the token stands for, or its text where the model is not byte-level;
-  // nothing for a token that no word contains.
+  // By id: the token's bytes, or its text if not byte-level; nothing for a token that no word has.
   std::vector<std::optional<std::string>> tokens;
-  std::vector<Merge> merges;      // the earliest first; of equal pairs the last counts
+  std::vector<Merge> merges;      // by rank; of equal pairs the last counts
   bool ignores_merges = false;    // a word that is a token is encoded as this token
-  std::optional<int32_t> unk_id;  // stands for what has no token; nothing: it is left out
+  std::optional<int32_t> unk_id;  // stands for text without a token; nothing: that text is lost
   bool fuses_unk = false;         // neighbouring unknown bytes, or characters, are one unk_id
-  bool byte_fallback = false;     // a character without a token is tokens of its bytes
+  bool byte_fallback = false;     // a character without a token becomes tokens of its bytes
 };
 
-// Ids of a text that grow in place: what the memory held before is written over, not cleared.
+// The ids of a text, in memory that clear() keeps.
 class IdBuffer {
  public:
   void clear() { size_ = 0; }
@@ -46,7 +45,7 @@ class IdBuffer {
     *room(1) = id;
     ++size_;
   }
-  // Returns where the next `count` ids belong; advance() takes those that were written.
+  // Returns where to write up to `count` more ids; advance() then takes the number written.
   int32_t* room(size_t count) {
     if (ids_.size() - size_ < count) ids_.resize(2 * ids_.size() + count);
     return ids_.data() + size_;

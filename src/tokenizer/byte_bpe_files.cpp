@@ -63,7 +63,7 @@ Json model_json(const ByteBpeModel& model) {
                {"ignore_merges", false},
                {"vocab", Json::object()},
                {"merges", Json::array()}};
-  // An ordered object finds a key by going through all; at its end none is sought.
+  // Appends without the search through all keys that an ordered object makes for a new one.
   auto& vocab = json["vocab"].get_ref<Json::object_t&>();
   vocab.reserve(tokens.size() + kNumByteBpeSpecials);
   vocab.emplace_back(kByteBpeBos, 0);

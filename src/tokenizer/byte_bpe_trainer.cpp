@@ -17,10 +17,9 @@
 namespace lmtrain {
 namespace {
 
-// A token arises in one merge alone, and in all words by that merge: as long as nothing is joined
-// across the ends of a stretch of text, the same joins happen in it wherever it stands, since in a
-// run of equal tokens the left ones are joined first. So a pair arises in one step alone too, when
-// its younger token does, and never again once it is merged.
+// Each token arises in one merge only. For equal stretches of text have equal joins while nothing
+// joins across their ends, since in a run of equal tokens the left ones are joined first. So each
+// pair arises in one step only, with its younger token, and never again once it is merged.
 class ByteBpeTrainer {
  public:
   explicit ByteBpeTrainer(WordCounts words) : line_(num_slots(words)), places_(num_slots(words)) {
@@ -101,7 +100,7 @@ class ByteBpeTrainer {
     file_places();
   }
 
-  // Queues what the places noted since the last call belong to.
+  // Files the noted places, and queues their pairs.
   void file_places() {
     throw_if_stopped();
     const auto is_there = [&](uint32_t pair, uint32_t slot) {

@@ -21,8 +21,9 @@ namespace lmtrain {
 
 // Returns up to `num_tokens` tokens, and fewer once every word is one token. The first 256 are the
 // bytes, in the order of their characters in byte_alphabet.h. One token a merge follows. A word may
-// be any bytes. Requires num_tokens >= 256. `work` gets the number of places in the words that were
-// looked at. Throws StopRequested on a signal, and Error(kData) for words of more than 2e9 bytes.
+// be any bytes. Requires num_tokens >= 256. Unless `work` is null, *work becomes the number of
+// places in words that were looked at. Throws StopRequested on a signal, and Error(kData) for words
+// of more than 2e9 bytes in all.
 ByteBpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work = nullptr);
 
 }  // namespace lmtrain

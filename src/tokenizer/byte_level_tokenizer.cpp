@@ -24,8 +24,7 @@ struct EncodeScratch {
   std::vector<AddedTokens::Part> normal_parts;
 };
 
-// The added tokens that are looked for in text as it is, or in normalised text; there special ones
-// come first.
+// Returns the added tokens to find in raw text, or in normalised text, special ones first.
 std::vector<AddedToken> tokens_to_find(const TokenizerJson& description,
                                        const Normalizer& normalizer, bool normalized) {
   std::vector<AddedToken> tokens;
@@ -55,8 +54,7 @@ struct ByteLevelTokenizer::Impl {
         pieces(std::move(description.pieces)) {
     for (const AddedToken& token : description.added)
       is_special[static_cast<size_t>(token.id)] = token.special;
-    // As the library, an added token that is looked for in normalised text is decoded to its normal
-    // form.
+    // Like the library, decodes an added token that is `normalized` to its normal form.
     Normalizer::Scratch scratch;
     for (const AddedToken& token : description.added) {
       if (token.normalized)
@@ -69,7 +67,7 @@ struct ByteLevelTokenizer::Impl {
     }
   }
 
-  // What the decoder gets for an id.
+  // The token of an id, as the decoder gets it.
   const std::string& text(size_t id) const {
     const auto found = normal_texts.find(id);
     return found == normal_texts.end() ? pieces[id] : found->second;
@@ -147,7 +145,7 @@ struct ByteLevelTokenizer::Impl {
   AddedTokens normalized_tokens;
   PreTokenizer pre_tokenizer;
   Decoder decoder;
-  // One of these.
+  // One of these two is set.
   std::optional<ByteBpe> bpe;
   std::optional<CharacterBpe> character_bpe;
   std::vector<int32_t> first_ids;
@@ -231,7 +229,7 @@ std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
 }
 
 std::vector<int32_t> ByteLevelTokenizer::space_in_bytes() const {
-  // Of a file that writes a mark for a space: the tokens of its bytes, where it has no token.
+  // If the file marks spaces and has no token for the mark: the tokens of the mark's bytes.
   constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
   if (impl_->bpe || id_of(kMark) >= 0) return {};
   std::vector<int32_t> ids;

@@ -16,7 +16,7 @@ class ByteTrie {
     int32_t value;     // not negative
     float weight = 0;
   };
-  // Of equal texts, the first counts.
+  // The first of several entries with equal texts counts.
   explicit ByteTrie(std::vector<Entry> entries);
 
   using Node = uint32_t;

@@ -70,7 +70,7 @@ int32_t CharacterBpe::id_of(char32_t character) const {
   return found == FlatMap::kNone ? -1 : static_cast<int32_t>(found);
 }
 
-// A part never begins with an unknown character: <unk> may be one for it and for those before.
+// A part never begins with an unknown character: one <unk> may stand for it and the ones before.
 bool CharacterBpe::may_cut(char32_t before, char32_t next) const {
   if (!cuts_) return false;
   const bool are_neighbours =

@@ -2,8 +2,8 @@
 // Gemma's: the symbols are characters, and a character without a token is spelled in tokens of its
 // bytes, "<0xE2>", or is <unk>. The model "BPE" of Hugging Face's `tokenizers` gives the same ids.
 //
-// A word may be a whole document. It is cut between two characters that no merge ever gives next to
-// each other: the parts, encoded one by one, give the ids of the whole.
+// A word may be a whole document. It is cut between two characters that stand together in no merged
+// token. The parts, encoded one by one, give the ids of the whole.
 //
 // An encoder is immutable, so threads may share it. Each thread needs its own Scratch; WordCache
 // and the longest part bound the memory of a Scratch.
@@ -42,7 +42,7 @@ class CharacterBpe {
     std::vector<int32_t> ids_;
   };
   // Appends the ids of a word, which is valid UTF-8 and not empty, to `ids`. Throws Error(kData)
-  // for a word that has about 4 GiB without a place to cut it.
+  // for a part of about 4 GiB.
   void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
   // Returns the join of two neighbours, for BpeMerge.

@@ -1,6 +1,5 @@
-// The characters that a sentencepiece model replaces before it encodes (precompiled_charsmap): a
-// double array of Darts over texts, with a replacement for each. The bytes are checked by
-// table_problem() of model_check.h first.
+// The texts that a sentencepiece model replaces before it encodes, and their replacements
+// (precompiled_charsmap). A table is immutable, so threads may share it.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +11,13 @@ namespace lmtrain {
 
 class CharacterTable {
  public:
-  // An empty table replaces nothing. Requires that table_problem(bytes) finds nothing in others.
+  // Empty bytes make a table that replaces nothing. For other bytes table_problem() of
+  // model_check.h must find nothing.
   explicit CharacterTable(std::string_view bytes);
 
   bool empty() const { return units_.empty(); }
-  // Returns the size of the longest text of the table with which `text` begins, and stores its
-  // replacement; returns 0 and leaves `replacement` alone where there is none.
+  // Returns the size in bytes of the table's longest text with which `text` begins, and stores its
+  // replacement, a view of the table. Without such a text it returns 0 and stores nothing.
   size_t find(std::string_view text, std::string_view& replacement) const;
 
  private:

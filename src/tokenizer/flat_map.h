@@ -1,5 +1,5 @@
 // An open-addressing hash table from 64-bit keys to 64-bit values, for lookups in inner loops:
-// filled once, then only read. A key or value of all ones means "none" and must not be stored.
+// filled once, then read by any threads. kNone is not allowed as a key or a value.
 #pragma once
 
 #include <algorithm>

@@ -53,8 +53,8 @@ constexpr std::string_view kDeepseek =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
     R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// Of rules that cut alike the first is named, and of those that also take merges alike. "dbrx" cuts
-// like Llama 3's without taking words whole.
+// If rules cut alike, gguf_pre_name() takes the first, or the first with the same ignores_merges.
+// "dbrx" cuts like Llama 3's without taking words whole.
 const std::array<CuttingRule, 8>& rules() {
   static const std::array<CuttingRule, 8> all = {
       {{"gpt-2", false, {kGpt2}},
@@ -68,8 +68,8 @@ const std::array<CuttingRule, 8>& rules() {
   return all;
 }
 
-// Whether a word that is a token has this token's id, whichever way it is encoded. Added tokens are
-// found before text is cut into words.
+// Whether the merges give each token's own id to a word that is the token. Added tokens are left
+// out: they are found before text is cut into words.
 bool merges_give_tokens(const TokenizerJson& json) {
   ByteBpeModel model = json.model;
   model.ignores_merges = false;
@@ -105,7 +105,7 @@ std::string without_escaped_quotes(std::string_view pattern) {
   return result;
 }
 
-// The patterns of the steps; nothing where a step cuts in a way that no rule has.
+// The patterns of the steps; nothing if a step cuts in a way that no rule has.
 std::optional<std::vector<std::string>> patterns_of(const TokenizerJson& json) {
   std::vector<std::string> patterns;
   for (const PreTokenizerStep& step : json.steps) {
@@ -149,7 +149,7 @@ void note_added(const std::vector<AddedToken>& added, GgufVocabulary& result) {
   }
 }
 
-// How text is written before llama.cpp's rule for sentencepiece models, or another one, sees it.
+// How a tokenizer marks spaces before it encodes.
 struct SpaceMarks {
   bool are_marked = false;    // a space becomes U+2581
   bool has_prefix = false;    // a mark stands before the text
@@ -184,8 +184,8 @@ SpaceMarks marks_of(const TokenizerJson& json, const std::string& origin, GgufVo
   return marks;
 }
 
-// llama.cpp joins whichever neighbours are a token, that of the highest score first; the file lists
-// the pairs in their order. Returns scores by id with which both do the same.
+// llama.cpp joins any neighbours that spell a token, the highest score first; the file lists pairs
+// by rank. Returns scores by id with which both join alike, or refuses.
 std::vector<float> scores_of(const TokenizerJson& json, const std::string& origin) {
   const ByteBpeModel& model = json.model;
   std::vector<float> scores(json.pieces.size(), 0);
@@ -356,7 +356,7 @@ std::string gguf_pre_name(const TokenizerJson& json, const std::string& origin) 
                        "here: ",
                        join(names, ", "), ")"));
   }
-  // With such merges it makes no difference whether words that are tokens are taken whole.
+  // Then ignore_merges makes no difference.
   if (merges_give_tokens(json)) return std::string(same_cut.front()->name);
   for (const CuttingRule* rule : same_cut) {
     if (rule->ignores_merges == json.model.ignores_merges) return std::string(rule->name);

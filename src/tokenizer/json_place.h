@@ -1,5 +1,5 @@
-// A value of a JSON file with its place, for reading files of others strictly: what is missing, of
-// another type or not known is an Error(kData) with file and JSON pointer (RFC 6901).
+// A value of a JSON file, with its place, for strict reading. fail(), and each function that
+// "fails", throws Error(kData) that names the file and the JSON pointer (RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lmtrain {
 
 class JsonPlace {
  public:
-  // Both must outlive the place and all that are taken from it.
+  // `value` and `origin`, a file name, must outlive this place and every place made from it.
   JsonPlace(const nlohmann::json& value, const std::string& origin)
       : JsonPlace(&value, &origin, "") {}
 
@@ -23,17 +23,16 @@ class JsonPlace {
   [[noreturn]] void fail(std::string_view what) const;
 
   bool is_null() const { return value_->is_null(); }
-  // Fails unless the value is an object and has no other keys than these.
+  // Fails unless the value is an object whose keys are all among `keys`.
   const JsonPlace& require_object(std::initializer_list<std::string_view> keys) const;
-  // Returns a member of an object; its is_null() is true where it is absent or the value is no
-  // object.
+  // Returns a member of an object; a null if the key is absent or the value is no object.
   JsonPlace member(std::string_view key) const;
   // Returns an element of an array. Requires an index below array_size().
   JsonPlace element(size_t index) const;
-  // The number of elements; fails where the value is no array.
+  // Returns the number of elements; fails if the value is no array.
   size_t array_size() const;
 
-  // These return the value; they fail where it has another type.
+  // These return the value; they fail if it has another type.
   const std::string& text() const;
   bool boolean() const;
   bool boolean_or(bool absent) const { return is_null() ? absent : boolean(); }

@@ -1,7 +1,7 @@
-// What the trainers of byte pair encoding know of pairs that may be joined next, by a number that a
-// trainer gives each pair: PairPlaces holds where it stands, PairQueue finds the most frequent.
-// Neither is told when a place is gone or a count falls: both look when they come across it.
-// Memory: about 6 bytes for each place that is still there, and 40 for each pair.
+// The pairs of neighbours that a trainer of byte pair encoding may join next, numbered from 0 by
+// the trainer. PairPlaces knows where each pair stands, PairQueue finds the most frequent pair. The
+// trainer reports new places and risen counts; both ask it for lost places and fallen counts. One
+// thread uses them. Memory: about 6 bytes for each place that is still there, and 40 for each pair.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,7 @@
 
 namespace lmtrain {
 
-// Places are slots of a TokenLine, kept in blocks: those of one pair that were noted between two
-// flushes are one block.
+// The places of each pair: the slots of a TokenLine in which the pair begins.
 class PairPlaces {
  public:
   // Makes room for the places of a line of `num_slots` slots.
@@ -29,10 +28,10 @@ class PairPlaces {
     if (num_noted_[pair]++ == 0) touched_.push_back(pair);
     noted_.emplace_back(pair, slot);
   }
-  // Whether a flush is due, so that few places are noted at a time.
+  // Returns whether so many places are noted that flush() must be called.
   bool is_flush_due() const { return noted_.size() >= kMostNoted; }
-  // Files what was noted, calls touched(pair) for each pair that was noted, and forgets the places
-  // for which is_there(pair, slot) is false when room is needed.
+  // Files the noted places, and calls touched(pair) once for each of their pairs. If room is
+  // needed, first forgets the filed places for which is_there(pair, slot) is false.
   template <class IsThere, class Touched>
   void flush(const IsThere& is_there, const Touched& touched) {
     if (slots_.size() + noted_.size() > slots_.capacity()) drop_gone(is_there);
@@ -51,7 +50,7 @@ class PairPlaces {
     }
     touched_.clear();
   }
-  // Returns the places of a pair, in ascending order, and forgets them.
+  // Returns the filed places of a pair, ascending, and forgets them. Some may have lost the pair.
   std::vector<uint32_t> take(uint32_t pair) {
     std::vector<uint32_t> slots;
     uint32_t index = std::exchange(last_blocks_[pair], TokenLine::kNone);
@@ -104,14 +103,14 @@ class PairPlaces {
   std::vector<uint32_t> num_noted_;  // by pair
 };
 
-// A heap of the frequent pairs. A pair below a floor is not in it; the floor sinks when the heap is
-// empty, so that rare pairs, which are most, cost little.
+// Finds the most frequent pair. Only pairs above a floor are in its heap, since most pairs are
+// rare; the floor sinks when the heap is empty.
 class PairQueue {
  public:
   static constexpr uint32_t kNone = TokenLine::kNone;
 
-  // Tells that the count of a pair has grown to `count`. comes_after(a, b) decides between pairs of
-  // equal count.
+  // Reports that the count of a pair has grown to `count`. Of pairs with equal counts, a is popped
+  // later than b if comes_after(a, b).
   template <class ComesAfter>
   void offer(uint32_t pair, int64_t count, const ComesAfter& comes_after) {
     if (pair >= queued_.size()) queued_.resize(pair + 1, 0);
@@ -120,7 +119,8 @@ class PairQueue {
     heap_.push_back({count, pair});
     std::push_heap(heap_.begin(), heap_.end(), worse(comes_after));
   }
-  // Returns the pair with the highest count above 0, or kNone. count_of(pair) is its count now.
+  // Removes and returns the pair with the highest count, or kNone if no count is above 0. Pairs are
+  // 0 to num_pairs - 1; count_of(pair) is the count now.
   template <class CountOf, class ComesAfter>
   uint32_t pop(uint32_t num_pairs, const CountOf& count_of, const ComesAfter& comes_after) {
     for (;;) {

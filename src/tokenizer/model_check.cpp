@@ -14,7 +14,7 @@
 namespace lmtrain {
 namespace {
 
-// The library has this much room for the texts of a trie that begin at one position of a text.
+// The library has room for this many matches of a trie at one position of a text.
 constexpr size_t kMostReplaced = 32;
 constexpr size_t kMostUserDefined = 64;
 
@@ -66,7 +66,7 @@ class Trie {
     }
   }
 
-  // Goes one byte on from the node at hand; back when there is none.
+  // Goes on by one byte from the current node, or back if no byte is left.
   void advance() {
     const Node node = open_.back();
     if (node.next_byte == 256) {
@@ -128,7 +128,7 @@ std::string piece_problem(const ModelPiece& piece, const SentencePieceModel& mod
   return {};
 }
 
-// How many of the texts, sorted, begin with each other at most.
+// The longest chain of texts, each of which begins with the one before it.
 size_t longest_chain(const std::set<std::string_view>& texts) {
   std::vector<std::string_view> chain;
   size_t longest = 0;
@@ -180,7 +180,7 @@ std::string table_problem(std::string_view table) {
     return str("its trie of ", trie_size, " bytes does not fit into ", rest.size());
   const std::string_view replacements = rest.substr(trie_size);
   if (replacements.back() != '\0') return "its last replacement has no end";
-  // All of them at once; an offset within a character would be another text.
+  // Checks all replacements at once.
   if (const size_t valid = valid_utf8_prefix(replacements); valid < replacements.size())
     return str("its replacements are not UTF-8 at byte ", valid);
   constexpr size_t kLongest = 1024;

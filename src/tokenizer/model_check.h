@@ -10,8 +10,8 @@
 
 namespace lmtrain {
 
-// Returns what is wrong with the model, and where; an empty string for one that is safe to load and
-// to encode with. `model` comes from read_model(), whose bytes must still be there.
+// Returns what is wrong with the model, and where; empty if the model is safe to load and to encode
+// with. The bytes that read_model() read must still exist.
 std::string model_problem(const SentencePieceModel& model);
 
 // Returns the same for the bytes of a precompiled_charsmap. These are the size of a trie in bytes,

@@ -84,7 +84,7 @@ class Fields {
   // Where the field at hand begins.
   const char* field_begin() const { return field_begin_; }
 
-  // A field of another type than its number should have is one that is not known.
+  // A field counts as unknown if its type does not fit its number.
   bool is_integer(uint64_t number) const { return number_ == number && type_ == kVarint; }
   bool is_float(uint64_t number) const { return number_ == number && type_ == kFixed32; }
   bool is_bytes(uint64_t number) const { return number_ == number && type_ == kDelimited; }

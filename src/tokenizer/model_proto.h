@@ -23,8 +23,8 @@ inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 // the file and has no other effect.
 std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double coverage);
 
-// These are the fields of a model that encoding depends on. A field that is absent in the file has
-// the value given here.
+// These types hold the fields of a model that encoding depends on. Their defaults are the values of
+// fields that a file does not have.
 enum class ModelType : uint8_t { kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4 };
 enum class PieceType : uint8_t {
   kNormal = 1,
@@ -39,7 +39,7 @@ struct ModelPiece {
   float score = 0;
   PieceType type = PieceType::kNormal;
 };
-// A table that says which characters are replaced by which; model_check.h checks it.
+// A table of characters and their replacements (precompiled_charsmap); model_check.h checks it.
 struct ModelTable {
   std::string_view name;   // name of the message that holds it
   std::string_view bytes;  // empty: nothing is replaced
@@ -53,11 +53,11 @@ struct SentencePieceModel {
   bool adds_prefix = true;
   bool removes_spaces = true;
   bool escapes_spaces = true;
-  std::vector<ModelTable> tables;  // all tables; their views point into the bytes read
+  std::vector<ModelTable> tables;  // all tables; they view the bytes that were read
   std::optional<size_t> damage;    // the first byte that was not understood
 };
-// Reads the model from bytes that may be anything. Throws nothing: `damage` says where reading
-// stopped.
+// Reads a model from any bytes, which must outlive its `tables`. Throws nothing: `damage` says
+// where reading stopped.
 SentencePieceModel read_model(std::string_view bytes);
 
 }  // namespace lmtrain

@@ -36,7 +36,7 @@ bool is_tiktoken(std::string_view text) {
          in(line.substr(space + 1), "0123456789\r");
 }
 
-// A header, and all of it.
+// The whole header must be there.
 bool is_safetensors(std::string_view bytes) {
   const std::optional<uint64_t> header = safetensors_header_size(bytes);
   return header && *header <= bytes.size() - kSafetensorsLengthBytes;

@@ -1,5 +1,4 @@
-// Names a file that was given as a tokenizer and is no sentencepiece model. It is told by its
-// content, for a message that says what to do instead.
+// Says, for an error message, what a file is that is no sentencepiece model.
 #pragma once
 
 #include <string>
@@ -7,9 +6,8 @@
 
 namespace lmtrain {
 
-// Returns a description such as "a zip archive or a PyTorch file", or an empty string for bytes
-// that may be a sentencepiece model. A tokenizer.json that is_tokenizer_json() knows is not asked
-// about.
+// Returns a description such as "a zip archive or a PyTorch file"; empty for bytes that may be a
+// sentencepiece model. Requires that is_tokenizer_json(bytes) is false.
 std::string other_than_sentencepiece(std::string_view bytes);
 
 }  // namespace lmtrain

@@ -10,8 +10,8 @@ namespace {
 using Merge = PreTokenizerStep::Merge;
 using Prefix = PreTokenizerStep::Prefix;
 
-// Whether the piece begins with a new span, as `tokenizers` has it: a match that follows a match is
-// a piece by itself, unless matches are merged with each other.
+// Whether a span begins a new piece, as in `tokenizers`: a match that follows a match is a piece by
+// itself, unless matches are merged with each other.
 bool begins_piece(Merge merge, bool is_match, bool after_match) {
   if (merge == Merge::kWithMatches) return is_match != after_match;
   return !is_match || after_match;
@@ -65,7 +65,7 @@ PreTokenizer::PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::mo
   for (const PreTokenizerStep& step : steps_) {
     std::optional<SplitScanner> scanner;
     if (step.regex) scanner = SplitScanner::of(step.regex->pattern());
-    // A scanner gives matches and what lies between them alike.
+    // A scanner does not tell matches from the text between them.
     if (scanner && step.removes && !(step.is_inverted && scanner->matches_all())) scanner.reset();
     scanners_.push_back(scanner);
   }

@@ -1,7 +1,6 @@
-// Cuts text into the words that BPE is applied to: the pre-tokenizers of Hugging Face's
-// `tokenizers` that BPE models use, one after another. Each cuts the pieces of the one before, and
-// sees nothing beyond its piece. A SplitScanner cuts by the patterns that it knows, and SplitRegex
-// by any other.
+// Cuts text into the words that BPE is applied to, by the pre-tokenizers of Hugging Face's
+// `tokenizers` that BPE models use. Each step cuts the pieces of the step before, and sees nothing
+// beyond a piece. A PreTokenizer is immutable; each thread needs its own Scratch.
 #pragma once
 
 #include <array>
@@ -19,20 +18,21 @@
 namespace lmtrain {
 
 struct PreTokenizerStep {
-  bool adds_prefix_space = false;   // before the step; not to a piece that begins with a space
+  bool adds_prefix_space = false;   // a space before each piece without one in front
   std::optional<SplitRegex> regex;  // none: nothing is cut
   std::string pattern;              // of the regex, as the tokenizer's file spells it
-  // Behaviour of the matches: they are pieces by themselves, or are removed. If inverted, that is
-  // so for what lies between matches.
+  // `removes`: matches are removed; else they are pieces. `is_inverted`: text between matches
+  // counts as the matches.
   bool removes = false;
   bool is_inverted = false;
-  // With which neighbour a match is one piece. kWithMatches: all neighbours of one kind are one.
+  // With which neighbour a match makes one piece. kWithMatches: a run of matches is one piece, and
+  // so is a run of text between matches. All but kNone require a regex.
   enum class Merge : uint8_t { kNone, kPrevious, kNext, kWithMatches };
   Merge merge = Merge::kNone;
-  // The pieces are spelled in the alphabet of bytes for the steps behind it.
+  // The next steps get the pieces in the alphabet of bytes (byte_alphabet.h).
   bool spells_bytes = false;
-  // Metaspace, before anything is cut: a character for each space, and where it stands before a
-  // piece that does not begin with it. kFirst: before the piece at the beginning of the text.
+  // Metaspace: before a piece is cut, `space` replaces each space in it. `prefix` says which pieces
+  // get `space` in front, if they do not begin with it. kFirst: the first in a document.
   enum class Prefix : uint8_t { kNever, kFirst, kAlways };
   std::string space;  // empty: spaces stay
   Prefix prefix = Prefix::kNever;
@@ -42,8 +42,8 @@ class PreTokenizer {
  public:
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps);
 
-  // Words of one text, in their order; none is empty. A word is not in the alphabet of bytes. It is
-  // UTF-8 unless a step spells bytes. All lie in memory that can be read up to `end`.
+  // Words of one text, in order; none is empty, and none is in the alphabet of bytes. Words are
+  // UTF-8 unless a step spells bytes. Their memory is readable up to `end`.
   struct Batch {
     std::span<const std::string_view> words;
     const char* end;
@@ -69,9 +69,9 @@ class PreTokenizer {
     const char* end_ = nullptr;
   };
   using BatchSink = std::function<void(const Batch& batch)>;
-  // Passes the words of `text`, which is valid UTF-8, to `sink`, in their order. They are valid
-  // during the call of `sink` alone. `is_first`: the text is the beginning of a document. Throws
-  // Error(kData) like SplitRegex::find().
+  // Passes the words of `text`, which is valid UTF-8, to `sink`, in order. The words are valid only
+  // while `sink` runs. `is_first`: the text is the beginning of a document. Throws Error(kData)
+  // like SplitRegex::find().
   void split_in_batches(std::string_view text, Scratch& scratch, const BatchSink& sink,
                         bool is_first = true) const;
 

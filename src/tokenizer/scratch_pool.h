@@ -1,5 +1,5 @@
-// Keeps the memory that encoders reuse: what was learned of words stays when a thread goes on to
-// another document. Any thread may use a pool.
+// Keeps the scratches that encoders reuse, so that the words in their caches outlive a document.
+// Any thread may use a pool.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,7 @@ namespace lmtrain {
 template <class Scratch>
 class ScratchPool {
  public:
-  // Calls work(scratch) with a Scratch that no other thread uses meanwhile. One whose work throws
-  // is not used again.
+  // Calls work(scratch) with a Scratch that no other thread uses. If `work` throws, drops it.
   template <class Work>
   void with(const Work& work) {
     std::unique_ptr<Scratch> scratch = take();

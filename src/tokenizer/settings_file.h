@@ -14,14 +14,13 @@ namespace lmtrain {
 
 // Returns the path of a file beside the tokenizer `origin`.
 std::string path_beside(const std::string& origin, std::string_view name);
-// Returns the object in the file of that name; an empty one where there is none. Throws
-// Error(kData) that names the file for one that is no JSON object.
+// Returns the JSON object in the file `name` of `files`; an empty object without that file. Throws
+// Error(kData) that names the file if its bytes are no JSON object.
 nlohmann::ordered_json read_settings_file(const std::vector<TokenizerFile>& files,
                                           std::string_view name, const std::string& origin);
-// Returns the text of a token, which is a string or an object with "content"; nothing for any other
-// value.
+// Returns the text of a token: a string, or the member "content" of an object; else nothing.
 std::optional<std::string> token_text(const nlohmann::ordered_json& token);
-// Returns the text of the token that a key names; nothing where the key is missing or null.
+// Returns token_text() of the value of `key`; nothing if the key is missing.
 std::optional<std::string> token_named(const nlohmann::ordered_json& settings, const char* key);
 
 }  // namespace lmtrain

@@ -1,5 +1,5 @@
-// Words that a thread has encoded, for the other threads that use the same encoder: each has a
-// WordCache of its own, and hears of the words that the others have learned. Any thread may use it.
+// The words that threads with one encoder have encoded. Each thread has its own WordCache, which
+// gets the words of the other threads from here. Any thread may use it.
 #pragma once
 
 #include <array>
@@ -25,13 +25,13 @@ static_assert(sizeof(EncodedWord) == 64);
 
 class SharedWords {
  public:
-  // Adds a user. With one alone, nothing need be published.
+  // Adds a user. A single user need publish nothing.
   void join() { num_users_.fetch_add(1, std::memory_order_relaxed); }
   bool has_several_users() const { return num_users_.load(std::memory_order_relaxed) > 1; }
 
   using Chunk = std::vector<EncodedWord>;
   using ChunkPointer = std::shared_ptr<const Chunk>;
-  // Adds words that the user `owner` has learned, unless kMostWords were added before.
+  // Adds words of the user `owner`, any address of its own, up to kMostWords in all.
   void publish(const void* owner, Chunk words) {
     const std::lock_guard lock(mutex_);
     if (num_words_ >= kMostWords) return;

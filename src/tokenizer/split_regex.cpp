@@ -13,8 +13,8 @@
 namespace lmtrain {
 namespace {
 
-// Steps back that one match may take, and as many more a byte of text: enough for any expression
-// that is linear, and an end to those that are exponential.
+// The most backtracking steps of a match: a base, and more for each byte of text. It suffices for
+// any linear expression, and stops exponential ones.
 constexpr uint64_t kFewestSteps = 1'000'000;
 constexpr uint64_t kStepsPerByte = 16;
 constexpr size_t kJitStackBegin = size_t{64} << 10;

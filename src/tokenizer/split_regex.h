@@ -1,9 +1,8 @@
 // A regular expression that cuts text, as the pre-tokenizers of Hugging Face's `tokenizers` use it.
-// It is written in the syntax of Oniguruma (Ruby), with the properties of Unicode 16, and is
-// matched by PCRE2. Of Oniguruma's syntax the part is accepted in which both libraries agree, or
-// which can be rewritten; anything else is refused by name.
+// It is written in the syntax of Oniguruma (Ruby), with the properties of Unicode 16, and PCRE2
+// matches it. Syntax that PCRE2 reads differently is rewritten, or refused by name.
 //
-// A SplitRegex is immutable, so threads may share it; each thread brings a Matcher of its own.
+// A SplitRegex is immutable, so threads may share it; each thread needs its own Matcher.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +12,8 @@
 
 namespace lmtrain {
 
-// Returns the pattern in PCRE2's syntax. Throws Error(kData) with a message that begins with
-// `origin` and names what is not accepted and its byte.
+// Returns the pattern in PCRE2's syntax. Throws Error(kData) that names `origin`, the syntax that
+// is refused, and its byte.
 std::string pcre2_pattern(std::string_view pattern, const std::string& origin);
 
 class SplitRegex {
@@ -46,10 +45,9 @@ class SplitRegex {
     size_t end;    // greater than begin
   };
   // Finds the first match in `text`, which is valid UTF-8, from byte `from` on, where a character
-  // must begin; look-behind sees the text before it. Returns false where there is none. Throws
-  // Error(kData) when the expression needs too much time or memory for the text. A call with `from`
-  // 0 stores in `matcher` how much time the calls after it may take, by the size of the text; so it
-  // must be the first call for each text.
+  // must begin; look-behind sees the text before it. Returns false if there is no match. Throws
+  // Error(kData) if the expression needs too much memory, or more steps than a limit that grows
+  // with the size of `text`.
   bool find(std::string_view text, size_t from, Matcher& matcher, Match& match) const;
 
  private:

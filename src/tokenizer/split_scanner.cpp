@@ -30,7 +30,7 @@ struct Character {
 unsigned byte_at(const char* at) { return static_cast<unsigned char>(*at); }
 bool is_ascii(const char* at) { return byte_at(at) < 0x80; }
 
-// Of valid UTF-8.
+// Returns the character at `at`, which is valid UTF-8 and not ASCII.
 Character wide_character(const char* at, const Flags& flags) {
   const auto tail = [&](int i) { return char32_t{byte_at(at + i) & 0x3FU}; };
   const char32_t lead = byte_at(at);
@@ -47,7 +47,7 @@ inline Character character_at(const char* at, const Flags& flags) {
 #if defined(__SSE2__)
 constexpr std::ptrdiff_t kVector = 16;
 
-// How many of the 16 bytes from `at` on lie between two ASCII characters, once these bits are set.
+// Returns how many of the 16 bytes at `at`, up to any other, are in [first, last] after `| set`.
 unsigned count_between(const char* at, char set, char first, char last) {
   const __m128i bytes =
       _mm_or_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), _mm_set1_epi8(set));
@@ -137,8 +137,8 @@ inline bool begins_with_ascii(const char* at) {
 constexpr uint64_t below_lowest(uint64_t set) { return (set & -set) - 1; }
 constexpr uint64_t bit(int i) { return uint64_t{1} << i; }
 
-// Runs of `gaps`, white space without newlines, that begin behind a newline and do not end before
-// another, for then the newline takes them. Returns where they begin.
+// `gaps` are white space without newlines. Returns where a run of gaps begins behind a newline,
+// unless it ends before another newline, which then takes the run.
 uint64_t indents(uint64_t gaps, uint64_t newlines) {
   uint64_t begins = gaps & (newlines << 1);
   uint64_t before_newline = (gaps + begins) & ~gaps & newlines;
@@ -150,7 +150,7 @@ uint64_t indents(uint64_t gaps, uint64_t newlines) {
 }
 #endif
 
-// Takes the spelling that `pattern` begins with off it, and returns its number; -1 for none.
+// Removes from `pattern` the spelling that it begins with, and returns its number; -1: none.
 int take_spelling(std::string_view& pattern, std::initializer_list<std::string_view> spellings) {
   int number = 0;
   for (const std::string_view spelling : spellings) {
@@ -383,8 +383,8 @@ inline const char* SplitScanner::piece_end(Text text, const char* at) const {
 }
 
 #if defined(__SSE2__)
-// Finds the ends of pieces in the 64 bytes from `at` on, where a piece begins: all ends up to the
-// last one that these bytes decide. Without any, the piece is too long or has other characters.
+// Finds the ends of pieces in the 64 bytes from `at` on, where a piece begins, as far as these
+// bytes decide them. If they decide none, piece_end() finds it.
 //
 // A piece ends where the next one begins, so the sets are of places where pieces begin. Whether one
 // begins at a character depends on the characters before it, and on the next one; behind white
@@ -446,7 +446,7 @@ uint64_t SplitScanner::number_starts(uint64_t numbers, uint64_t behind_blank) co
   uint64_t starts = numbers & ~(numbers << 1);
   if (numbers_take_space_) starts &= ~behind_blank;
   if (most_numbers_ == kAnyNumber) return starts;
-  // Those with three numbers before them: of each run the first one, then every third.
+  // Starts of number pieces of up to three: the first number of each run, then every third.
   uint64_t fourth = numbers & (numbers << 1) & (numbers << 2) & (numbers << 3);
   while (fourth != 0) {
     const int next = std::countr_zero(fourth);

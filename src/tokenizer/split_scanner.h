@@ -22,15 +22,15 @@ class SplitScanner {
   // Whether the pattern matches everywhere, so that nothing lies between two matches.
   bool matches_all() const { return words_ != Words::kNone; }
 
-  // Cuts `text`, which is valid UTF-8, from byte `from` on, where a piece begins. A piece is a
-  // match, or what lies between two. Stores pieces until `pieces` is full or the text ends, moves
-  // `from` behind the last one, and returns their number, which is 0 at the end of the text alone.
+  // Cuts `text`, which is valid UTF-8, from byte `from` on, where a piece must begin. A piece is a
+  // match, or the text between two matches. Stores pieces until `pieces` is full or the text ends,
+  // moves `from` behind the last piece, and returns their number; 0 only at the end of the text.
   size_t scan(std::string_view text, size_t& from, std::span<std::string_view> pieces) const;
 
  private:
   // The run of letters of a word, and what may stand before it.
   enum class Words : uint8_t {
-    kNone,         // the pattern is one of numbers alone
+    kNone,         // the pattern matches numbers only
     kSpacePrefix,  //  ?\p{L}+
     kAnyPrefix,    // [^\r\n\p{L}\p{N}]?\p{L}+
     kCased         // kAnyPrefix, and upper case ends a run of lower case

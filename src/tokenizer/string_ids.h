@@ -24,8 +24,8 @@ class StringIds {
   void reserve(size_t count) {
     if (2 * (count + 1) > slots_.size()) grow(std::bit_ceil(2 * (count + 1)));
   }
-  // Returns whether the string is new; the id of one that is there stays. Requires an id that is
-  // not negative, and less than 4 GiB in all.
+  // Adds a string and returns true; if the string is known, keeps its id and returns false.
+  // Requires an id >= 0, and less than 4 GiB of strings in all.
   bool add(std::string_view text, int32_t id) {
     if (2 * (size_ + 1) > slots_.size()) grow(std::max(2 * slots_.size(), kFewest));
     const uint64_t hash = hash_of(text);

@@ -79,7 +79,7 @@ std::string_view TextNormalizer::normalize(std::string_view text, bool adds_pref
   return buffer;
 }
 
-// What the text of `size` bytes in front becomes.
+// Sets `size`, and returns the normal form of the first `size` bytes of `text`.
 std::string_view TextNormalizer::next(std::string_view text, size_t& size) const {
   size = user_defined_.empty() ? 0 : user_defined_.longest(text);
   if (size > 0) return text.substr(0, size);

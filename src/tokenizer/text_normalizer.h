@@ -1,5 +1,5 @@
-// sentencepiece's normal form of a text (normalizer.cc of v0.2.3), in our spelling: a space is a
-// space where the model spells it U+2581, and U+2581 in a text is a space too. A malformed byte is
+// sentencepiece's normal form of a text (normalizer.cc of v0.2.3), with one difference: a space is
+// written as a space, not as U+2581, and U+2581 in a text becomes a space. A malformed byte becomes
 // U+FFFD. A normalizer is immutable, so threads may share it.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace lmtrain {
 
-// Returns a piece of a model in our spelling.
+// Returns a copy of `piece` with a space for each U+2581.
 std::string with_spaces(std::string_view piece);
 
 class TextNormalizer {
  public:
-  // Requires that model_problem(model) finds nothing. Copies what it needs of the model. A model
-  // that leaves spaces as they are has no spelling of ours: its text keeps U+2581.
+  // Requires that model_problem(model) finds nothing. Keeps no reference to `model`. If the model
+  // does not escape spaces, U+2581 in a text stays U+2581.
   explicit TextNormalizer(const SentencePieceModel& model);
 
-  // Returns the normal form of any bytes: `text` itself, or the content of `buffer`. The dummy
-  // prefix of the model is added only where `adds_prefix` is true.
+  // Returns the normal form of any bytes. The result views `text` or `buffer`. The model's dummy
+  // prefix is added only if `adds_prefix`.
   std::string_view normalize(std::string_view text, bool adds_prefix, std::string& buffer) const;
 
  private:

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
-// How many bytes of `text`, which begins with no valid character, are the maximal beginning of one;
-// at least 1.
+// Returns the size of the maximal part of a broken character at the beginning of `text`; at least
+// 1.
 size_t maximal_part(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);

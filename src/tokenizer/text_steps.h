@@ -1,6 +1,6 @@
-// What a tokenizer.json does to text before it looks for words, and to tokens after they are
-// decoded: the normalizers and decoders of Hugging Face's `tokenizers`, each a list of steps. Both
-// are immutable, so threads may share them.
+// The normalizers and decoders of Hugging Face's `tokenizers`, each a list of steps. A Normalizer
+// changes text before it is cut into words; a Decoder makes text of tokens. Both are immutable, so
+// threads may share them. Both throw the errors of Replacement::apply().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace lmtrain {
 
 // Replaces each match of a literal text or of a regular expression.
 struct Replacement {
-  std::string literal;  // unless `regex` is set; never empty
+  std::string literal;  // is searched for if `regex` is not set; not empty
   std::optional<SplitRegex> regex;
   std::string content;
 
@@ -44,7 +44,8 @@ class Normalizer {
     std::optional<SplitRegex::Matcher> matcher_;
     std::string buffers_[2];
   };
-  // Returns `text`, which is valid UTF-8, after all steps. The result views `text` or `scratch`.
+  // Returns `text`, which is valid UTF-8, after all steps. The result views `text` or `scratch`;
+  // `text` must not lie in `scratch`.
   std::string_view apply(std::string_view text, Scratch& scratch) const;
   const std::vector<NormalizerStep>& steps() const { return steps_; }
 
@@ -56,10 +57,10 @@ struct DecoderStep {
   enum class Kind : uint8_t { kByteLevel, kReplace, kByteFallback, kFuse, kStrip, kMetaspace };
   Kind kind = Kind::kByteLevel;
   Replacement replacement;
-  std::string character;    // of kStrip and kMetaspace
-  int32_t start = 0;        // kStrip: how many at the beginning of each token, at most
-  int32_t stop = 0;         //   and at the end
-  bool has_prefix = false;  // kMetaspace: the first token loses the character
+  std::string character;    // kStrip: is removed; kMetaspace: becomes a space
+  int32_t start = 0;        // kStrip: at most so many from the beginning of each token
+  int32_t stop = 0;         // kStrip: at most so many from its end
+  bool has_prefix = false;  // kMetaspace: in the first token `character` is removed instead
 };
 
 class Decoder {
@@ -69,7 +70,7 @@ class Decoder {
 
   // Returns the text of the tokens, which are valid UTF-8.
   std::string decode(std::vector<std::string> tokens) const;
-  // Whether bytes that no token spells are tokens of their own, "<0xE2>".
+  // Returns whether a step decodes runs of byte tokens such as "<0xE2>".
   bool has_byte_fallback() const;
 
  private:
@@ -81,8 +82,7 @@ std::optional<unsigned char> fallback_byte(std::string_view token);
 // Returns the token that an encoder looks for, "<0xE2>".
 std::string fallback_token(unsigned char byte);
 
-// Returns a copy in which each maximal part of a character that is not whole is U+FFFD (Unicode,
-// section 3.9).
+// Returns a copy with one U+FFFD for each maximal part of a broken character (Unicode, 3.9).
 std::string with_parts_replaced(std::string_view text);
 
 }  // namespace lmtrain

@@ -6,12 +6,12 @@
 namespace lmtrain {
 namespace {
 
-// Tokens that are decoded each time, at most and after the oldest were forgotten.
+// The most tokens that are decoded each time, and how many stay when the oldest are forgotten.
 constexpr size_t kMostDecoded = 64;
 constexpr size_t kKept = 16;
 
-// The bytes of `text` that no token can change any more. Decoders write U+FFFD for the bytes of a
-// character that is not complete, of which there are three at most.
+// The size of the text that no token can change any more. Decoders write a U+FFFD for each byte of
+// an incomplete character, at most three.
 size_t complete_size(std::string_view text) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   for (int i = 0; i < 3 && text.ends_with(kReplacement); ++i)
@@ -53,8 +53,8 @@ std::string TextStream::take(const std::string& text, size_t end) {
 
 void TextStream::forget_oldest(const std::string& text) {
   if (window_.size() < kMostDecoded) return;
-  // A space at the front of a piece counts only behind another, and several pieces may spell one
-  // character, so the newest tokens must have the text that they have behind the oldest.
+  // The newest tokens must decode to the same text without the oldest: a first token may lose its
+  // space, and several tokens may spell one character.
   std::vector<int32_t> newest(window_.end() - kKept, window_.end());
   const std::string tail = tokenizer_.decode(newest);
   if (tail.empty() || !text.ends_with(tail) || text.size() - tail.size() > given_) return;

@@ -1,7 +1,6 @@
-// A TextStream turns the tokens of a text into the text while they come, for a reader who sees it
-// grow: what it gives joins to Tokenizer::decode of the whole, and never ends in half a character.
-//
-// It decodes the newest tokens alone, so that the cost of a token does not grow with the text.
+// A TextStream decodes tokens one by one, for a reader who sees a text grow. Its results join to
+// Tokenizer::decode of the whole text, and none ends in half a character. The cost of a token does
+// not grow with the text. One thread uses a stream.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +13,13 @@ namespace lmtrain {
 
 class TextStream {
  public:
-  // Begins behind `prompt`, whose text the reader has. The tokenizer must outlive this object.
+  // The reader already has the text of `prompt`. The tokenizer must outlive the stream.
   TextStream(const Tokenizer& tokenizer, std::vector<int32_t> prompt);
 
-  // Returns the text that is complete with this token: nothing while the bytes of a character are
-  // missing. Throws like Tokenizer::decode.
+  // Returns the text that `token` completes: nothing while a character lacks bytes, or while a run
+  // of byte tokens goes on (Tokenizer::is_in_run()). Throws like Tokenizer::decode.
   std::string add(int32_t token);
-  // Returns what is still missing where no token follows: U+FFFD for the bytes of a character that
-  // was begun.
+  // Returns the rest of the text, when no token follows. A broken character at the end is U+FFFD.
   std::string finish();
 
  private:
@@ -34,7 +32,7 @@ class TextStream {
   size_t given_;                 // bytes of their text that the reader has
 };
 
-// Returns the text of `tokens`, which continue the tokens of `prompt`.
+// Returns the text of `tokens` behind the text of `prompt`. Throws like Tokenizer::decode.
 std::string continued_text(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
                            const std::vector<int32_t>& tokens);
 

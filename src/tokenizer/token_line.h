@@ -15,19 +15,19 @@ class TokenLine {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Makes room for `num_slots` tokens of one character and gaps. Throws Error(kData) for more than
-  // 2e9 slots, which positions of 32 bits cannot tell apart.
+  // Reserves `num_slots` slots, for all characters and gaps. Throws Error(kData) for more than 2e9.
   explicit TokenLine(uint64_t num_slots);
 
   // Adds a kind of token of so many characters and returns its id: 0, 1, 2, ...
   uint32_t add_kind(uint32_t num_characters);
   uint32_t num_characters(uint32_t token) const { return lengths_[token]; }
-  // Each of the next words counts `weight` times. Fewer changes of weight make weight_at() faster.
+  // Each word appended from now on counts `weight` times. Fewer changes make weight_at() faster.
+  // The caller appends a gap before the first word and after each word.
   void begin_weight(int64_t weight);
   void append(uint32_t token) { slots_.push_back(token); }
   void append_gap() { slots_.push_back(kGap); }
 
-  // The number of slots; a line begins and ends with a gap.
+  // The number of slots that were appended.
   uint32_t size() const { return static_cast<uint32_t>(slots_.size()); }
   // The token that begins in a slot, or kNone where none begins.
   uint32_t token_at(uint32_t slot) const {
@@ -44,29 +44,28 @@ class TokenLine {
     const uint32_t value = slots_[slot - 1];
     return value == kGap ? kNone : slot - lengths_[value & kId];
   }
-  // Whether two neighbours begin in `slot` that have `num_characters` together. A pair that began
-  // here once is here still in this case, since joins only make tokens longer.
+  // Whether a pair of neighbours with `num_characters` in all begins in `slot`. A pair that once
+  // began here is then still here, since joins only make tokens longer.
   bool has_pair(uint32_t slot, uint32_t num_characters) const {
     const uint32_t left = token_at(slot);
     if (left == kNone) return false;
     const uint32_t right = token_at(slot + lengths_[left]);
     return right != kNone && lengths_[left] + lengths_[right] == num_characters;
   }
-  // A token is fresh from its join until join() has told of its neighbours.
+  // Whether the token in `slot` is fresh: join() has made it, and has not called add() for it yet.
   bool is_fresh(uint32_t slot) const { return (slots_[slot] & kFresh) != 0; }
-  // How often the word around a slot counts.
+  // The weight of the word around a slot.
   int64_t weight_at(uint32_t slot);
 
-  // Joins the pair of neighbours at each of `slots`, which must ascend, to the token `joined`,
-  // where they still are a pair of its length. Calls remove(left, right) with the slots of each
-  // pair of neighbours that a join is about to break, the joined pair itself excepted, and then, in
-  // ascending order, add(left, right, is_last) with those of each new pair. With `is_last` the pair
-  // to the right of a new pair is still to be added, or there is none. Pairs with a fresh token
-  // are not there as yet, and neither function hears of them.
+  // Joins the pair that begins at each of `slots`, ascending, to the token `joined`; skips a slot
+  // without a pair of that length. `left` and `right` are the slots of two neighbours. Calls
+  // remove(left, right) before a join breaks that pair, except for the joined pair and for pairs
+  // with a fresh token. Then calls add(left, right, is_last) for each new pair, ascending. If
+  // `is_last`, the pair that begins at `right` is not added yet, or does not exist.
   template <class Remove, class Add>
   void join(std::span<const uint32_t> slots, uint32_t joined, const Remove& remove, const Add& add);
 
-  // How many slots join() has looked at so far: what training costs, for tests.
+  // How many slots join() has looked at so far, for tests of the cost.
   uint64_t work() const { return work_; }
 
  private:

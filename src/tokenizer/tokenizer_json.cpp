@@ -314,7 +314,7 @@ void read_post_processor(const JsonPlace& place, TokenizerJson& result) {
   });
 }
 
-// With the ids that the library would give, which does not look at those of the file.
+// Requires the ids that the library would give: it ignores the ids in the file.
 void read_added_tokens(const JsonPlace& place, TokenizerJson& result, StringIds& ids) {
   if (place.is_null()) return;
   const size_t model_size = ids.size();

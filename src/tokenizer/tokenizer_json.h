@@ -1,7 +1,7 @@
-// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds BPE: byte-level, as GPT-2's,
-// Llama 3's, Qwen's, BLOOM's and Falcon's, or of characters with tokens for the bytes of others, as
-// Llama 2's, Mistral's and Gemma's. A part that would change ids and is not supported is refused,
-// never ignored.
+// Reads a tokenizer.json of Hugging Face's `tokenizers` that holds BPE. Either it is byte-level
+// (GPT-2, Llama 3, Qwen, BLOOM, Falcon), or its symbols are characters, and tokens of bytes spell a
+// character without a token (Llama 2, Mistral, Gemma). A part that changes ids and is not supported
+// is refused, never ignored.
 #pragma once
 
 #include <cstdint>

@@ -66,8 +66,8 @@ void read_merges(const JsonPlace& place, const StringIds& ids, ByteBpeModel& mod
   }
 }
 
-// Bytes that UTF-8 never has, of which text has none either: a malformed byte is read as U+FFFD.
-// Vocabularies that were trained without an alphabet, as GPT-NeoX's, have no token for them.
+// Returns whether text can hold the byte; a malformed byte is read as U+FFFD. Vocabularies that
+// were trained without an alphabet, as GPT-NeoX's, have no token for the other bytes.
 bool is_in_utf8(unsigned byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
 
 void fail_with_missing(const JsonPlace& model, const std::vector<unsigned char>& missing,

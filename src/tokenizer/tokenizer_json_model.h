@@ -9,9 +9,8 @@
 namespace lmtrain {
 
 // Fills result.pieces and result.model from the value of /model, and returns the ids of the pieces.
-// Vocabulary and merges are those of `scanned`, where it is not null, and are then taken from it.
-// Requires result.is_byte_level.
-// Throws Error(kData) for a model that is not supported or contradicts itself.
+// If `scanned` is not null, moves vocabulary and merges out of it. result.is_byte_level must be
+// set. Throws Error(kData) for a model that is not supported or contradicts itself.
 StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned, TokenizerJson& result);
 
 }  // namespace lmtrain

@@ -43,18 +43,17 @@ class TokenizerModel {
   virtual std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const = 0;
 };
 
-// Both throw Error(kData) that names `origin`, for bytes that are no such model.
-//
-// `files` are tokenizer.model and, where they are there, the files beside it that added_pieces.h
-// reads. Those that decide no ids are removed from `files`.
+// Makes a tokenizer of files[0], a sentencepiece model, and of the files beside it that
+// added_pieces.h reads. If these add no tokens, removes them from `files`. Throws Error(kData) that
+// names `origin` for a file that is damaged or not supported.
 std::unique_ptr<TokenizerModel> make_sentencepiece_tokenizer(std::vector<TokenizerFile>& files,
                                                              const std::string& origin);
-// `files` are tokenizer.json and, where they are there, tokenizer_config.json and
-// special_tokens_map.json, which say what BOS, EOS and padding are.
+// Makes a tokenizer of files[0], a tokenizer.json. tokenizer_config.json and
+// special_tokens_map.json may follow; they name BOS, EOS, UNK and padding. Throws as above.
 std::unique_ptr<TokenizerModel> make_json_tokenizer(const std::vector<TokenizerFile>& files,
                                                     const std::string& origin);
-// Returns whether bytes are meant as a tokenizer.json, damaged or not: they begin with "{", after
-// white space or none, and hold the key "added_tokens", or both "model" and "vocab".
+// Returns whether bytes are meant as a tokenizer.json, damaged or not: the first character beside
+// white space is "{", and they hold the key "added_tokens", or both "model" and "vocab".
 bool is_tokenizer_json(std::string_view bytes);
 
 }  // namespace lmtrain

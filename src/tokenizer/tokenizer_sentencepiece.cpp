@@ -126,8 +126,8 @@ class SentencePieceTokenizer : public TokenizerModel {
     return ids;
   }
 
-  // Each run of the model's own ids has its text; a run behind an added token keeps the space in
-  // front, but where that is a dummy prefix.
+  // The library decodes each run of the model's own ids. A run behind an added token keeps its
+  // first space, unless that is a dummy prefix.
   std::string decode(const std::vector<int32_t>& ids) const override {
     std::string text;
     std::vector<int32_t> run;
@@ -192,7 +192,7 @@ class SentencePieceTokenizer : public TokenizerModel {
 
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const override {
     if (!added_.tokens.empty() && !added_.settings.empty()) {
-      // What the file leaves open, transformers 4 and 5 fill in otherwise.
+      // transformers 4 and 5 have different defaults for these keys.
       nlohmann::ordered_json config = added_.settings;
       config["add_bos_token"] = add_bos;
       config["legacy"] = added_.prefixes_parts;
@@ -295,7 +295,7 @@ class SentencePieceTokenizer : public TokenizerModel {
   std::optional<BpeEncoder> bpe_;
   std::optional<UnigramEncoder> unigram_;
   AddedPieces added_;
-  std::vector<std::string> added_texts_;  // of the ids behind the pieces; a special one has none
+  std::vector<std::string> added_texts_;  // of ids above the pieces; "" if special
   std::optional<AddedTokens> raw_tokens_;
   std::optional<AddedTokens> normalized_tokens_;
   int32_t guard_ = -1;  // a piece that is decoded as it is spelled; -1: there is none

@@ -82,7 +82,7 @@ std::string too_small(int64_t vocab_size, int64_t least) {
 // thread, beside the words.
 class WordCounting {
  public:
-  // One for each thread, which is called with a text and counts its words.
+  // Counts the words of a text; each thread has its own.
   using Count = std::function<void(std::string_view text, WordCounter& counter)>;
   using MakeCount = std::function<Count()>;
 
@@ -177,7 +177,7 @@ class WordCounting {
   Count count_;
   WordCounter counter_;
   Batch batch_;
-  std::mutex mutex_;  // guards what follows, but threads_
+  std::mutex mutex_;  // guards the members below, not threads_
   std::condition_variable changed_;
   std::deque<Batch> batches_;
   WordCounter counter_of_threads_;

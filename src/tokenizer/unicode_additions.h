@@ -1,6 +1,6 @@
 // The characters that Unicode 15, 15.1 and 16 added to Unicode 14, with their general categories
 // (UnicodeData.txt of 16.0.0). PCRE2 10.42 knows Unicode 14, Hugging Face's `tokenizers` 0.23 knows
-// Unicode 16. Characters of no category but those listed (Cf) are left out.
+// Unicode 16. Format characters (Cf) are left out: patterns cannot name their category.
 #pragma once
 
 #include <string_view>

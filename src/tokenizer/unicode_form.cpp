@@ -26,8 +26,8 @@ bool is_stable_in_nfc(char32_t c) {
          (c >= 0x1F000 && c < 0x20000) || (c >= 0x20000 && c < 0x2F800);
 }
 
-// Whether the form leaves a character as it is in any text. The other forms also change characters
-// by themselves, and of these only the most frequent that they never change are listed.
+// Whether the form leaves a character as it is in any text. For forms other than NFC only the most
+// frequent such characters are listed.
 bool is_stable(UnicodeForm form, char32_t c) {
   if (form == UnicodeForm::kNfc) return is_stable_in_nfc(c);
   return c < 0xA0 || (c >= 0x430 && c < 0x439) || (c >= 0x43A && c < 0x450) ||
@@ -85,9 +85,9 @@ void append_in_form(UnicodeForm form, std::string_view text, std::string& out) {
   out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
 }
 
-// Advances `at` over characters that the form leaves alone, or over those that it may change.
-// Returns where the text begins that may be changed by what follows: at the last character passed
-// over, or behind it if that is never composed.
+// Advances `at` over characters that the form leaves alone, or over characters that it may change.
+// Returns where the text begins that the next characters may change: at the last character passed,
+// or behind it if that is never composed.
 size_t skip(UnicodeForm form, std::string_view text, size_t& at, bool is_left_alone) {
   size_t last = at;
   while (at < text.size()) {
@@ -112,8 +112,8 @@ size_t skip(UnicodeForm form, std::string_view text, size_t& at, bool is_left_al
   return last;
 }
 
-// The capital letters that Unicode 16 and 17 added or gave a small one, where utf8proc 2.8 has
-// none: a range whose small letters lie at one distance.
+// Capital letters of Unicode 16 and 17 whose small letters utf8proc 2.8 does not know: ranges with
+// one distance from capital to small.
 struct Capitals {
   char32_t first;
   char32_t last;

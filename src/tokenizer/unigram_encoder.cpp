@@ -20,8 +20,8 @@ bool is_in_text(const ModelPiece& piece) {
   return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
 }
 
-// User-defined symbols are preferred to what learned pieces, whose scores are not above 0, make of
-// them; longer ones to shorter ones.
+// Prefers user-defined symbols to learned pieces, whose scores are not above 0, and longer symbols
+// to shorter ones.
 float user_defined_score(size_t size) {
   return static_cast<float>(0.1 * static_cast<double>(static_cast<int>(size) - 1));
 }
@@ -47,7 +47,7 @@ size_t character_size(char first) {
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// Scores are counted from `begin` on: large ones are rounded too much.
+// Makes scores relative to the one at `begin`, since large scores are rounded too much.
 template <class Way>
 void begin_anew(std::vector<Way>& ways, size_t begin) {
   const float offset = ways[begin].score;
@@ -101,8 +101,8 @@ void UnigramEncoder::encode(std::string_view text, Scratch& scratch, std::vector
     const float sum = score + ways[begin].score;
     if (way.id < 0 || sum > way.score) way = {sum, id, static_cast<uint32_t>(begin)};
   };
-  // `text` is what is open: it begins where no piece reaches across, and ways to each of its
-  // positions are known up to ways.size().
+  // `text` is the part without ids yet; no piece reaches across its beginning. The best ways to its
+  // positions below ways.size() are known.
   for (size_t begin = 0; begin < text.size();) {
     if (begin >= UINT32_MAX - 4) fail_too_long(begin);
     if (std::abs(ways[begin].score) > kLargestScore) begin_anew(ways, begin);

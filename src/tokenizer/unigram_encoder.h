@@ -25,8 +25,7 @@ class UnigramEncoder {
   // Returns why an encoder of this model would not give sentencepiece's ids; nothing if it would.
   static std::optional<std::string> why_not_exact(const SentencePieceModel& model);
 
-  // Requires that why_not_exact(model) and model_problem(model) find nothing. Keeps no reference to
-  // `model`.
+  // Requires that why_not_exact(model) and model_problem(model) find nothing. Copies the model.
   explicit UnigramEncoder(const SentencePieceModel& model);
 
   class Scratch {

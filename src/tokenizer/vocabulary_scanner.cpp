@@ -42,7 +42,7 @@ class VocabularyScanner {
   }
 
  private:
-  // Calls `read` for the value that begins here, for which `instead` stands in the rest.
+  // Calls `read` for the value that begins here, and puts `instead` for it into the rest.
   template <class Read>
   void take(std::string_view instead, const Read& read) {
     skip_space();

@@ -1,5 +1,4 @@
-// Takes vocabulary and merges, which are nearly all of a tokenizer.json, out of its bytes, so that
-// no JSON value is made for each of their strings.
+// Reads vocabulary and merges of a tokenizer.json without a JSON value for each string.
 #pragma once
 
 #include <optional>
@@ -19,8 +18,8 @@ struct ScannedVocabulary {
   std::string rest;  // the file, with {} for /model/vocab and [] for /model/merges
 };
 
-// Returns nothing for a file in which either is missing or has anything unusual: the caller then
-// reads the whole file, and says what is wrong. Of the rest of the file nothing is checked.
+// Returns nothing if vocabulary or merges are missing or unusual; the caller must then read and
+// check the whole file as JSON. Does not check the rest of the file.
 std::optional<ScannedVocabulary> scan_vocabulary(std::string_view bytes);
 
 }  // namespace lmtrain

@@ -1,7 +1,7 @@
-// Keeps words already encoded, with their ids, in tables that grow up to a fixed size; then a new
-// word takes the place of an old one. Words of up to 15 bytes with up to 4 ids, which most are,
-// share a cache line two by two, and the one used last stays. Each other word has a line of its
-// own. One thread at a time may use it; caches of several threads may share what they learn.
+// Keeps words already encoded, with their ids, in tables of at most 12 MiB; in a full table a new
+// word replaces an old one. Two words of up to 15 bytes with up to 4 ids, as most are, share a
+// cache line; each other word has a line of its own. One thread at a time may use a cache; the
+// caches of several threads may exchange words.
 #pragma once
 
 #include <algorithm>
@@ -23,15 +23,15 @@ class WordCache {
   static constexpr size_t kLongestWord = EncodedWord::kLongest;
   static constexpr size_t kMostIds = EncodedWord::kMostIds;
 
-  // The key of a word, of use with this word alone.
+  // A word as find() and insert() need it. A long word has a hash only.
   struct Key {
     uint64_t low = 0;   // the first bytes of a short word
     uint64_t high = 0;  // the others, and the size in bits 56 to 59
     uint64_t hash = 0;
   };
-  // Returns the key of a word of 1 to kLongestWord bytes, which lies in memory that can be read up
-  // to `end`, and begins to fetch the memory that find() needs. (A call would return the key in
-  // parts, and whoever reads it as a whole would wait for them.)
+  // Returns the key of a word of 1 to kLongestWord bytes; memory behind the word must be readable
+  // up to `end`. Begins to fetch the memory that find() needs. (Inlined: a call would return the
+  // key in parts, and a read of the whole would wait for them.)
   __attribute__((always_inline)) Key key(std::string_view word, const char* end) const {
     Key key;
     if (word.size() > kShortWord) {
@@ -55,7 +55,7 @@ class WordCache {
   }
 
   // Writes the ids of the word to `out`, which has room for kMostIds, and returns their number; 0
-  // for a word that is not there. `key` is key(word).
+  // if the cache does not have the word. `key` is key(word).
   size_t find(std::string_view word, const Key& key, int32_t* out) {
     if (word.size() <= kShortWord) {
       ShortPair& pair = short_[key.hash & (short_.size() - 1)];
@@ -82,8 +82,8 @@ class WordCache {
     if (is_shared_) learned_.push_back(encoded(word, ids));
   }
 
-  // Stores the words that other users of `words` have learned, and publishes the own ones. It is
-  // called often, with the same object.
+  // Stores the words that other users of `words` have published, and publishes own ones, 64 or more
+  // at a time. Call it often, always with the same `words`.
   void exchange(SharedWords& words) {
     if (!is_user_) words.join();
     is_user_ = true;

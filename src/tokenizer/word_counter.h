@@ -16,14 +16,13 @@ namespace lmtrain {
 
 using WordCounts = std::vector<std::pair<std::string, int64_t>>;
 
-// Counts words in a table of its own; their bytes lie in blocks, each once. Memory: 60 bytes for
-// each distinct word, and its bytes.
+// Counts words; one thread at a time may use it. Memory: a distinct word takes its bytes and 60.
 class WordCounter {
  public:
   // Adds the words of `text`, which may be any bytes. NUL, U+2581 and malformed bytes, which no
   // piece can hold, end a word and belong to no word.
   void add(std::string_view text);
-  // Counts a word `count` times, however it was cut out of its text.
+  // Adds `count` to the count of a word, which may be any bytes.
   void add_word(std::string_view word, int64_t count = 1);
   // Adds the words that another counter has counted.
   void add(const WordCounter& other);

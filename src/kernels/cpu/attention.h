@@ -1,12 +1,11 @@
 // Computes causal attention inside one segment on a CPU, forward and backward: plain functions,
 // single-threaded, no torch.
 //
-// A task is one key/value head with the query heads that share it. Scores are computed in square
-// blocks that stay in the cache and are never stored (Dao et al., 2205.14135); each sum is taken in
-// one fixed order, so a result depends on the task alone. Elements are float or Bf16, sums and
-// softmax fp32. The source is compiled per instruction set like the kernels of
-// kernels/cpu/kernels.h, and once more for avx512_bf16, for processors that are fast at products of
-// bf16; for others bf16 is widened first.
+// A task is one key/value head with the query heads that share it. Scores are square blocks in the
+// cache, and are never stored (Dao et al., 2205.14135). Each sum has a fixed order, so a result
+// depends on the task only. Elements are float or Bf16, sums and softmax fp32. The source is
+// compiled per instruction set like the kernels of kernels/cpu/kernels.h, and for avx512_bf16,
+// which multiplies pairs of bf16; the others widen bf16 first.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ namespace lmtrain {
 // The first query of a forward task is a multiple of this.
 inline constexpr int64_t kAttentionBlock = 64;
 
-// HeadVectors are vectors of a head's size, one for each position of a segment and each of some
-// heads. The numbers of a vector are contiguous; strides are in elements.
+// The vectors of some heads: one, of a head's size, for each head and position of a segment. The
+// numbers of a vector are contiguous; strides are in elements.
 template <class T>
 struct HeadVectors {
   T* data;
@@ -33,17 +32,16 @@ struct HeadVectors {
 template <class T>
 struct AttentionTask {
   int64_t length;       // positions of the segment
-  int64_t first, last;  // a forward task has the queries [first, last)
+  int64_t first, last;  // the queries [first, last) of a forward task
   int64_t size;         // numbers in a vector of a head; even
   int64_t heads;        // query heads to this key/value head
   float scale;          // factor of the scores
-  // These are the rotary tables, fp32 [length][size / 2]: cosines and sines of the angles by which
-  // q and k are rotated when read, and dq and dk back when written (RoPE, the two halves of a
-  // vector paired). They are never null.
+  // The rotary tables, fp32 [length][size / 2], not null. The kernels rotate q and k by these
+  // angles when reading, and dq and dk back when writing (RoPE, the two halves of a vector paired).
   const float *cos, *sin;
   HeadVectors<const T> q, k, v;
   HeadVectors<T> y;  // forward writes it, backward reads it
-  float* logsumexp;  // [heads][length], heads `logsumexp_stride` apart; written and read like y
+  float* logsumexp;  // [heads][length], strides logsumexp_stride and 1; written and read like y
   int64_t logsumexp_stride;
   HeadVectors<const T> dy;
   HeadVectors<T> dq, dk, dv;
@@ -51,14 +49,14 @@ struct AttentionTask {
 
 template <class T>
 struct CpuAttention {
-  // Writes y and logsumexp of the queries [first, last). Unless `next` is null, the memory that the
-  // task `next` will read is fetched into the cache meanwhile.
+  // Writes y and logsumexp of the queries [first, last). Unless `next` is null, fetches the memory
+  // that the task `next` will read into the cache meanwhile.
   void (*forward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
   // Writes dq, dk and dv of the whole segment, from q, k, v, y, logsumexp and dy; `first` and
   // `last` are not read.
   void (*backward)(const AttentionTask<T>& task, const AttentionTask<T>* next, float* scratch);
-  // Returns how many floats of scratch, 64-byte aligned, a call takes; `num_queries` is last -
-  // first.
+  // These return the number of floats of `scratch`, which must be 64-byte aligned. `num_queries` is
+  // last - first.
   int64_t (*forward_scratch)(int64_t num_queries, int64_t size, int64_t heads);
   int64_t (*backward_scratch)(int64_t length, int64_t size);
 };

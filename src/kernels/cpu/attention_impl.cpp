@@ -211,7 +211,7 @@ struct BackwardScratch {
   }
 };
 
-// A block's scores become softmax's weights, and the weights' gradients those of the scores.
+// Turns a block's scores into softmax's weights, and the weights' gradients into the scores'.
 template <bool kWhole>
 void softmax_backward(float* weights, float* ds, int64_t queries, int64_t keys, bool diagonal,
                       float scale, const float* logsumexp, const float* delta) {

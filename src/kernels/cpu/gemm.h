@@ -1,12 +1,11 @@
 // Multiplies matrices on a CPU: plain functions, single-threaded, no torch.
 //
 // Products are blocked after Goto & van de Geijn ("Anatomy of high-performance matrix
-// multiplication", 2008): a block of the right operand is packed in panels as wide as a register
-// tile and multiplied by rows of the left operand, which are read where they are or packed tile by
-// tile beside the first product that reads the tile. Sums are fp32; each is taken in the order of
-// its terms, kGemmKC at a time, so a result depends on nothing but the operands. The source is
-// compiled per instruction set like the kernels of kernels/cpu/kernels.h, for Bf16 only where the
-// processor has instructions for it; ops/parallel_gemm.cpp shares the work among threads.
+// multiplication", 2008). The caller packs a block of the right operand in panels as wide as a
+// register tile, and then multiplies rows of the left operand by it. Sums are fp32, in the order of
+// their terms, kGemmKC at a time, so a result depends only on the operands. The source is compiled
+// per instruction set like the kernels of kernels/cpu/kernels.h, for Bf16 only with instructions
+// for it. ops/parallel_gemm.cpp shares the work among threads.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,15 @@
 
 namespace lmtrain {
 
-// The number of units of a sum that are taken at a time. A unit has the size of a float: it is one
-// number in fp32, and one or two in bf16 (kernels/cpu/units.h).
+// The most units of a sum that one call adds. A unit has the size of a float: one number in fp32,
+// one or two in bf16 (kernels/cpu/units.h).
 inline constexpr int64_t kGemmKC = 256;
-// The number of rows of the left operand that are taken at a time. It is kGemmRowsOfColumns where
-// the operand's columns are contiguous, so that the rows of one column fill some lines of the
-// cache.
+// The most rows of the left operand that one call takes: kGemmRows, or kGemmRowsOfColumns if the
+// operand's columns are contiguous, so that a column fills whole lines of the cache.
 inline constexpr int64_t kGemmRows = 48;
 inline constexpr int64_t kGemmRowsOfColumns = 144;
 
-// Rows whose distance is a multiple of so many bytes have to share a few lines of the cache.
+// In bytes. Rows at a multiple of this distance compete for a few lines of the cache.
 inline constexpr int64_t kCacheAliasStride = 2048;
 
 // A matrix whose element (i, j) is data[i * row_stride + j * column_stride]; one of the two strides
@@ -39,7 +37,7 @@ struct GemmMatrix {
   }
 };
 
-// A GemmBlock is some rows of a left operand, and some terms of each.
+// A GemmBlock is a part of a left operand: some rows, and some terms of each.
 template <class T>
 struct GemmBlock {
   GemmMatrix<T> matrix;
@@ -59,17 +57,17 @@ struct CpuGemm {
   int64_t unit;           // numbers in a unit
   int64_t tile_rows;      // divides kGemmRows and kGemmRowsOfColumns
   int64_t panel_columns;  // columns of a panel, and of a tile
-  // Units of the right operand that are best packed at a time where the left one's columns are
-  // contiguous: a weight's gradient has many terms, and a result that stays in the cache.
+  // How many units of the right operand are best packed at a time if the left operand's columns are
+  // contiguous, as for a weight's gradient.
   int64_t units_of_columns;
-  int64_t scratch;  // floats that `multiply` needs, 64-byte aligned
+  int64_t scratch;  // floats of `multiply`'s scratch, which must be 64-byte aligned
   // Packs b[kc][columns], `columns` at most panel_columns, into panel[units of kc][panel_columns],
-  // 64-byte aligned; what is beyond b becomes 0.
+  // 64-byte aligned; the rest of the panel becomes 0.
   void (*pack_panel)(GemmMatrix<T> b, int64_t kc, int64_t columns, float* panel);
-  // Computes a b or, if `add`, sums + a b, for a right operand b[a.kc][columns] that lies in
-  // `panels`, one panel after the other. The result goes to `c`, rounded, where that has data, else
-  // to `sums`, which is not read without `add`. Both are [a.rows][columns], with no padding:
-  // nothing beyond is read or written. Meanwhile the lines of `next` are fetched into the cache.
+  // Computes a b or, if `add`, sums + a b. b[a.kc][columns] is packed in `panels`, one panel after
+  // the other. The result goes to `c`, rounded, or to `sums` if `c` has null data; without `add`,
+  // `sums` is not read. Both are [a.rows][columns], without padding. Meanwhile fetches the lines of
+  // `next` into the cache.
   void (*multiply)(GemmBlock<T> a, LinesList& next, const float* panels, int64_t columns,
                    GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);
 };

@@ -16,9 +16,8 @@ constexpr int kTileRows = 12;
 constexpr int kTileRows = 6;
 #endif
 constexpr int kTileVectors = 2;
-// The number of units that are multiplied between two looks at what is to be done beside them.
-// AVX-512 has two cycles for each row of a tile's unit, others one: there the tests and counters of
-// every unit would take longer than its products leave.
+// The number of units that are multiplied between two calls of the work beside them. AVX-512 has
+// two cycles for each row of a tile's unit, others one: too few for a call at every unit.
 #if defined(__AVX512F__)
 constexpr int kUnitsTogether = 1;
 #else
@@ -56,7 +55,7 @@ int64_t units(int64_t kc) {
   return (kc + A::kNumbers - 1) / A::kNumbers;
 }
 
-// Units of `count` numbers of a term and, in a pair, of the next one, where there is one.
+// Packs `count` numbers of a term as units; a pair also takes the next term, if there is one.
 template <class A>
 void join(const typename A::Number* term, int64_t stride, int64_t terms_left, int64_t count,
           int64_t readable, Unit<A>* out) {
@@ -100,8 +99,8 @@ void pack_panel(Matrix<A> b, int64_t kc, int64_t columns, float* out) {
   }
 }
 
-// Rows of a left operand that a register tile takes: at most kTileRows. Of the operand `readable`
-// rows follow from the first on.
+// The rows of a left operand for a register tile, at most kTileRows. From the first one on the
+// operand has `readable` rows.
 template <class A>
 struct LeftTile {
   Matrix<A> matrix;
@@ -115,8 +114,8 @@ struct ByRow {
   static constexpr int64_t kUnit = 1;
   static int64_t row(int64_t stride) { return stride; }
   static int64_t tile(int64_t stride) { return kTileRows * stride; }
-  // Whether they can be read where they are: units and tiles are whole, and rows not
-  // kCacheAliasStride.
+  // Whether they can be read in place: units and tiles are whole, and rows are not
+  // kCacheAliasStride apart.
   template <class A>
   static bool is_as_packed(Block<A> a) {
     const auto bytes = [](int64_t numbers) {
@@ -131,8 +130,8 @@ struct ByRow {
     A::pack_rows(tile.matrix.data, tile.matrix.row_stride, tile.rows, tile.kc, kTileRows, out,
                  kRowStride);
   }
-  // A part is a vector of a row. kLanes parts pack as many units, the last of them nothing; where a
-  // vector is narrower than a tile is high they are too few.
+  // A part is a vector of a row. kLanes parts pack kLanes units of all rows; those beyond kTileRows
+  // pack nothing. If kLanes is below kTileRows, they are too few.
   static constexpr int64_t kPrefetchParts = kLanes;
   template <class A>
   static bool has_parts(LeftTile<A> tile) {
@@ -190,13 +189,13 @@ struct ByUnit {
   }
 };
 
-// Work beside kUnits units of a product, from one that is a multiple of kUnits on: none,
+// Work beside a product, called for kUnits units from a multiple of kUnits on: none.
 struct Nothing {
   void start() const {}
   template <int kUnits>
   void beside(int64_t) const {}
 };
-// what comes next is fetched: a panel, with those of some tiles, and what the caller wants,
+// Fetches the next panel during some tiles, and the caller's lines.
 struct PrefetchNext {
   static constexpr int64_t kUnitsAPanelLine = 2;
   static constexpr int64_t kUnitsANextLine = 4;
@@ -208,7 +207,7 @@ struct PrefetchNext {
     if (kUnits >= kUnitsANextLine || unit % kUnitsANextLine == 0) next.fetch_next();
   }
 };
-// or a part of the tile is packed, before the product comes to read it.
+// Packs parts of the tile before the product reads them.
 template <class A, class Side>
 class PackTile {
  public:
@@ -347,7 +346,7 @@ void copy(GemmRows<T> from, GemmRows<T> to, int64_t rows, int64_t columns) {
   }
 }
 
-// A tile of which the result has only some rows and columns.
+// Multiplies a tile that reaches beyond the rows or columns of the result.
 template <class A, class Side, class Out>
 void multiply_edge(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64_t kc,
                    GemmRows<float> sums, bool add, GemmRows<Out> c, int64_t rows, int64_t columns) {

@@ -26,14 +26,14 @@ Isa best_isa() {
   return isa;
 }
 
-// The one of three tables that is for this processor.
+// Returns the best of three tables for this processor.
 template <class Table>
 const Table& best_of(const Table& baseline, const Table& avx2, const Table& avx512) {
   return best_isa() >= Isa::kAvx512 ? avx512 : best_isa() == Isa::kAvx2 ? avx2 : baseline;
 }
 
-// Whether an instruction on pairs of bf16 numbers does more than two on fp32 ones. Intel's cores do
-// one of the former in the time of four of the latter.
+// Whether an instruction on pairs of bf16 numbers takes less time than two on fp32 numbers. On
+// Intel's cores it takes the time of four.
 bool multiplies_pairs_fast() {
   return best_isa() == Isa::kAvx512Bf16 && __builtin_cpu_is("intel") == 0;
 }

@@ -1,17 +1,16 @@
-// These are the inner loops of the fused operators and of the optimizers on a CPU: plain functions
-// over rows, single-threaded, no torch.
+// The inner loops of the fused operators and of the optimizers on a CPU: plain functions over rows,
+// single-threaded, no torch.
 //
-// One source (kernels/cpu/kernels_impl.cpp) is compiled for the x86-64 baseline, AVX2 and AVX-512;
-// cpu_kernels() returns the table for the best that the processor has, chosen once. Elements are
-// float or Bf16; arithmetic and sums are fp32. Rows are contiguous. The oracle of every function is
-// an ATen composition; an operator has it in its own file.
+// One source (kernels/cpu/kernels_impl.cpp) is compiled for the x86-64 baseline, AVX2 and AVX-512.
+// Elements are float or Bf16; arithmetic and sums are fp32. Rows are contiguous. The oracle of
+// every function is an ATen composition, beside its operator.
 #pragma once
 
 #include <cstdint>
 
 namespace lmtrain {
 
-// Bf16 holds the bits of a bfloat16; it has the layout of c10::BFloat16 and needs no header of it.
+// Bf16 holds the bits of a bfloat16, with the layout of c10::BFloat16.
 struct Bf16 {
   uint16_t bits;
 };
@@ -58,12 +57,12 @@ struct MuonStepConstants {
 template <class T>
 struct CpuKernels {
   // Writes y = x * rstd * w per row of `dim`, and rstd[rows] = 1/sqrt(mean(x^2) + eps) for the
-  // backward. With a `residual` (null: none), h = x + residual, rounded, is written and takes the
-  // place of x; else h is not used and may be null.
+  // backward. With a `residual` (null: none), writes h = x + residual, rounded, and uses h in place
+  // of x. Without one, h is not used and may be null.
   void (*rms_norm_forward)(const T* x, const T* residual, const T* w, T* h, T* y, float* rstd,
                            int64_t rows, int64_t dim, float eps);
-  // Writes dx, the gradient of y through the norm, with dh (null: none) added; adds to dw[dim]
-  // (fp32). `x` is the forward's x, or its h where there was a residual.
+  // Writes dx, the gradient of y through the norm, plus dh (null: none), and adds to dw[dim]
+  // (fp32). `x` is the forward's x, or its h if there was a residual.
   void (*rms_norm_backward)(const T* dy, const T* dh, const T* x, const T* w, const float* rstd,
                             T* dx, float* dw, int64_t rows, int64_t dim);
   // Writes y = silu(gate) * up for `count` elements.
@@ -71,16 +70,15 @@ struct CpuKernels {
   // Writes d_gate and d_up from dy, and y again; none may be null.
   void (*swiglu_backward)(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up, T* y,
                           int64_t count);
-  // Returns logsumexp(logits) - logits[target] of one row; `target` must be below `vocab`. With
-  // `grad_scale` not 0 the row becomes the gradient of this and of z_loss * logsumexp^2: (softmax *
-  // (1 + 2 z_loss logsumexp) - onehot) * grad_scale. A negative target gives loss 0 and gradient 0.
-  // For a gradient in bf16 `scratch` has room for `vocab` floats; otherwise it is not used and may
-  // be null.
+  // Returns logsumexp(logits) - logits[target] of one row; `target` must be below `vocab`. Unless
+  // `grad_scale` is 0, overwrites the row by the gradient of this and of z_loss * logsumexp^2:
+  // (softmax * (1 + 2 z_loss logsumexp) - onehot) * grad_scale. A negative target gives loss 0 and
+  // gradient 0. For a gradient in bf16 `scratch` must hold `vocab` floats; else it may be null.
   float (*cross_entropy)(T* logits, int64_t vocab, int64_t target, float grad_scale, float z_loss,
                          float* scratch);
   // Updates `count` weights, `master`, and their moments by AdamW (Loshchilov & Hutter, 1711.05101)
-  // as torch.optim.AdamW computes it; writes the rounded weights to `working` too, which may be
-  // `master` itself where T is float.
+  // as torch.optim.AdamW computes it. Writes the weights, rounded to T, to `working` too; for float
+  // that may be `master` itself.
   void (*adamw)(float* master, float* exp_avg, float* exp_avg_sq, const float* grad, T* working,
                 int64_t count, const AdamWConstants& constants);
   // Does the same by Lion (Chen et al., 2302.06675).
@@ -90,12 +88,12 @@ struct CpuKernels {
   void (*ademamix)(float* master, float* exp_avg, float* exp_avg_slow, float* exp_avg_sq,
                    const float* grad, T* working, int64_t count,
                    const AdEMAMixConstants& constants);
-  // Updates `count` numbers of Muon's momentum, and writes the direction u that it gives
-  // (optim/muon.h). The gradient is not changed.
+  // Updates `count` numbers of Muon's momentum, and writes the update's direction, before it is
+  // made orthogonal (optim/muon.h).
   void (*muon_momentum)(float* momentum, const float* grad, T* direction, int64_t count,
                         const MuonMomentumConstants& constants);
-  // Decays `rows` x `columns` weights, master *= 1 - decay, and subtracts step * factor * O, with a
-  // factor for each row (null: all 1). Neither has gaps. Working weights are left as they are.
+  // Updates master[rows][columns]: master *= 1 - decay, then master -= step * factors[row] *
+  // orthogonal (null factors: all 1). Both matrices are contiguous. Does not write working weights.
   void (*muon_step)(float* master, const T* orthogonal, const float* factors, int64_t rows,
                     int64_t columns, const MuonStepConstants& constants);
   // Adds `grad` to `sum`, or overwrites `sum` by it if `first`.
@@ -112,13 +110,13 @@ const CpuKernels<float>& cpu_kernels<float>();
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 
-// Returns whether the processor has instructions for products in bf16 (avx512_bf16 or amx_bf16),
-// and the system enables them.
+// Returns whether the processor has instructions for bf16 products that the system enables:
+// avx512_bf16 or amx_bf16.
 bool cpu_multiplies_bf16();
 
 // Returns the instruction set of the processor: "avx512_bf16", "avx512", "avx2" or "baseline".
-// avx512_bf16 has the kernels of avx512, but its own products in bf16 and, where the processor is
-// fast at pairs, its own attention in bf16.
+// avx512_bf16 has the kernels of avx512, but its own products in bf16. If the processor is fast at
+// pairs (units.h), it has its own attention in bf16 too.
 const char* cpu_kernels_isa();
 
 }  // namespace lmtrain

@@ -1,17 +1,16 @@
-// Brings memory into the cache for the products to come, beside the one at hand.
+// Fetches memory into the cache during a product, for the next products.
 //
-// Processors foresee neither long strides nor the next page; and a core waits for so few lines at
-// once, some twenty, that fetching many together holds up the loads of the product itself. So lines
-// are fetched one by one, some multiplications apart. All is inlined, so that no instruction set's
-// copy serves another.
+// Processors do not foresee long strides or the next page. A core waits for some twenty lines at
+// most, so fetching many together holds up the loads of the product. So the product fetches lines
+// one by one, some multiplications apart. All is inlined, for each instruction set by itself.
 #pragma once
 
 #include <cstdint>
 
 namespace lmtrain {
 
-// Lines are the cache lines of strips of contiguous bytes, `stride` bytes apart. The last line of a
-// strip that begins within a line may be left out.
+// Lines are the cache lines of `strips` strips of `bytes` contiguous bytes, `stride` bytes apart.
+// If a strip begins inside a line, its last line may be left out.
 class Lines {
  public:
   Lines() = default;
@@ -30,7 +29,7 @@ class Lines {
     --strips_;
   }
 
-  // Returns how many lines a strip of so many bytes takes.
+  // Returns how many lines are fetched for a strip of `bytes`.
   static int64_t count(int64_t bytes) { return (bytes + kLine - 1) / kLine; }
 
  private:
@@ -41,14 +40,13 @@ class Lines {
   int64_t byte_ = 0;
 };
 
-// A LinesList holds up to eight Lines, which are fetched one after the other. Any further ones are
-// not fetched.
+// A LinesList holds up to eight Lines, to be fetched one after the other; add() ignores more.
 class LinesList {
  public:
   [[gnu::always_inline]] void add(const Lines& more) {
     if (count_ < kMost) lines_[count_++] = more;
   }
-  // Returns the first Lines with lines left; empty ones when all are fetched.
+  // Returns the first Lines that are not empty; empty Lines when all are fetched.
   [[gnu::always_inline]] Lines& first() {
     while (first_ + 1 < count_ && lines_[first_].empty()) ++first_;
     return lines_[first_];

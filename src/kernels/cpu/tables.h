@@ -1,7 +1,6 @@
-// The kernels of every instruction set, one table each, are declared here once and defined by the
-// sources that are compiled once per instruction set. Only tables that the processor can run may be
-// called. cpu_kernels(), cpu_attention() and fastest_cpu_gemm() choose; tests call each table that
-// runs.
+// Declares the tables of kernels of every instruction set. The sources that are compiled once per
+// instruction set define them. Call only tables that the processor can run: cpu_kernels(),
+// cpu_attention() and fastest_cpu_gemm() choose, and tests call each such table.
 #pragma once
 
 #include "kernels/cpu/attention.h"

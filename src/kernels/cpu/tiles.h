@@ -1,5 +1,4 @@
-// Multiplies small matrices that are held in the cache, for operators that fuse around the product:
-// attention.
+// Multiplies small matrices in the cache, for attention, and packs the vectors of heads for it.
 //
 // The left operand is units (kernels/cpu/units.h) [row][unit] or [unit][row], read one by one, with
 // a stride for each index. The right operand is units [unit][column], the result fp32
@@ -15,16 +14,14 @@
 
 namespace lmtrain::LMTRAIN_ISA {
 
-// A register tile has kTileRows x kTileVectors accumulators, which fill the registers that operands
-// leave.
+// A register tile has kTileRows x kTileVectors sums, which fill the registers beside the operands.
 #if defined(__AVX512F__)
 inline constexpr int kTileRows = 8;
 #else
 inline constexpr int kTileRows = 4;
 #endif
 inline constexpr int kTileVectors = 2;
-// The number of units multiplied at a time. Depths are multiples of kTileRows numbers, and so of
-// this many units.
+// The number of units multiplied between two calls of `beside`. Depths are multiples of it.
 inline constexpr int kUnitsTogether = 4;
 
 // Computes one tile of c = a b, or c += a b if `add`: kTileRows rows and kVectors vectors of
@@ -68,10 +65,10 @@ inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride
   }
 }
 
-// The part of a product that is wanted, in blocks on the diagonal of a causal matrix.
+// The part of a product that is computed, for blocks on the diagonal of a causal matrix.
 enum class Part {
   kAll,
-  kLowerResult,  // columns of the result up to the row; more may be written, the rest is not
+  kLowerResult,  // columns of the result up to the row; some columns more may be written
   kLowerLeft,    // numbers of the left operand up to the row; the others are 0
   kUpperLeft,    // numbers of the left operand from the row on; the others are 0
 };
@@ -105,11 +102,8 @@ void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit
   }
 }
 
-// What follows packs vectors of heads for the products of attention on a CPU, rotated if asked, and
-// fetches memory beside the products.
-
-// Hands out parts of the scratch, whatever 4-byte type they hold. With a null `begin` it only
-// counts, and the parts are null.
+// Hands out parts of a scratch, for any type of 4 bytes. With a null `begin` it only counts, and
+// the parts are null.
 class Scratch {
  public:
   explicit Scratch(float* begin) : begin_(begin) {}
@@ -135,7 +129,7 @@ struct Widths {
   int64_t stride;  // units from a row to the next
 };
 
-// The vectors of one head, from a position on.
+// The vectors of one head from a position on; `stride` is in numbers.
 template <class T>
 struct Vectors {
   const T* data;
@@ -166,8 +160,8 @@ void rotate(const In* in, const Angles& angles, float sign, int64_t size, T* out
   }
 }
 
-// Packs `count` vectors as rows of units, `stride` units apart. They are rotated in `memory`, which
-// has room for kAttentionBlock of them.
+// Rotates `count` vectors and packs them as rows of units, `stride` units apart. `memory` must have
+// room for kAttentionBlock vectors.
 template <class A, class T>
 void pack_rotated(Vectors<T> x, Angles angles, int64_t count, int64_t size, float* memory,
                   typename A::Unit* rows, int64_t stride) {
@@ -188,9 +182,9 @@ void pack_rotated(Vectors<T> x, Angles angles, int64_t count, int64_t size, floa
   }
 }
 
-// Packed vectors of `count` positions: `rows` is a left operand of a product that sums over a
-// head's numbers, and `pairs` a right operand of one that sums over positions. pack_pairs() makes
-// `pairs` from `rows`.
+// Packed vectors of `count` positions. `rows` is the left operand of a product that sums over a
+// head's numbers. `pairs`, which pack_pairs() makes from `rows`, is the right operand of a product
+// that sums over positions.
 template <class A>
 struct Packed {
   typename A::Unit* rows;
@@ -227,9 +221,8 @@ struct Packed {
   }
 };
 
-// Fetches vectors of heads that are used later, a few lines of the cache at each call beside a
-// product; a processor does not foresee how they lie in memory. `size` is the count of numbers in a
-// vector.
+// Fetches vectors of heads for later use, a few cache lines at each call; multiply() calls it as
+// `beside`. `size` is the number of numbers in a vector.
 template <class T>
 class Prefetch {
  public:
@@ -240,8 +233,8 @@ class Prefetch {
     parts_[count_++] = {x, heads, last - first};
     lines_in_all_ += heads * (last - first) * Lines::count(bytes_);
   }
-  // Spreads the lines over the next `calls` calls of operator(), at least 1. Call it once, after
-  // add() has been given all vectors, at least one.
+  // Spreads the lines over the next `calls` calls, at least 1, of operator(). Call it once, after
+  // add(), which must have added at least one vector.
   void spread(int64_t calls) {
     share_ = (lines_in_all_ + calls - 1) / calls;
     while (2 * apart_ * lines_in_all_ <= calls) apart_ *= 2;
@@ -281,9 +274,9 @@ class Prefetch {
   int64_t head_ = 0;
 };
 
-// Returns how often the products of attention call their `beside`: `products` products for each
-// square of scores of the queries [first, last) and the keys up to them, over `heads` heads. Each
-// product sums over `size` numbers, or has `size` columns.
+// Returns how often attention calls `beside` for the queries [first, last) and the keys up to them,
+// over `heads` heads, with `products` products for each square block of scores. Each product sums
+// over `size` numbers, or has `size` columns.
 inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
                             int64_t size) {
   const auto squares = [](int64_t length) {

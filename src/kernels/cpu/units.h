@@ -1,9 +1,9 @@
-// Packs numbers as products on a CPU read them, and multiplies them.
+// The arithmetics of products on a CPU: how each packs numbers, and how it multiplies them.
 //
 // A product sums over units of 4 bytes: one fp32 number (F32), one bf16 number widened to fp32
 // when packed (Bf16ToF32), or a pair of bf16 numbers that are neighbours in the dimension summed
-// over (Bf16DotPairs, for processors that are fast at multiplying pairs and adding in fp32). All
-// thus have one memory layout and one loop. Compiled per instruction set (kernels/cpu/vectors.h).
+// over (Bf16DotPairs, for processors that are fast at pairs). So all arithmetics share one memory
+// layout and one loop. Compiled per instruction set (kernels/cpu/vectors.h).
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ inline void copy_bytes(const void* in, int64_t bytes, void* out) {
   if (i < bytes) __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
 }
 
-// fetch() brings `bytes` bytes of a row into the cache. Where rows lie apart, which processors do
-// not foresee, a row is fetched this many rows ahead.
+// fetch() fetches `bytes` bytes of a row into the cache. If rows lie apart, which processors do not
+// foresee, a row is fetched this many rows ahead.
 inline constexpr int64_t kPrefetchRows = 16;
 inline void fetch(const void* row, int64_t bytes) {
   constexpr int64_t kLine = 64;
@@ -54,7 +54,7 @@ struct F32 {
   using Unit = float;
   using Units = Vector;
   static constexpr int64_t kNumbers = 1;  // numbers in a unit
-  // True where units have the bits of the numbers in memory, so that they can be read there.
+  // Whether units have the bits of the numbers in memory, so that they can be read there.
   static constexpr bool kAsStored = true;
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
@@ -80,16 +80,16 @@ struct F32 {
     }
   }
 
-  // Packs `count` contiguous numbers of one term of the sums, a row of a right operand or a column
-  // of a left one, as units.
+  // Packs `count` contiguous numbers of one term of the sums as units: of a row of a right operand,
+  // or of a column of a left operand.
   [[gnu::always_inline]] static void join(const float* term, const float*, int64_t count, int64_t,
                                           Unit* out) {
     copy_bytes(term, count * int64_t{sizeof(Unit)}, out);
   }
 
-  // Return scores[rows][columns], rows `stride` floats apart, as a left operand of a product that
-  // sums over their columns (by_row) or over their rows (by_column). In bf16 the units are written
-  // to the last argument; here it is not used.
+  // These return scores[rows][columns], rows `stride` floats apart, as the left operand of a
+  // product that sums over columns (by_row) or over rows (by_column). bf16 writes the units to the
+  // last argument; here it is not used.
   static Left<Unit> by_row(const float* scores, int64_t stride, int64_t, int64_t, Unit*) {
     return {scores, stride, 1};
   }
@@ -101,9 +101,8 @@ struct F32 {
 #ifdef __AVX512BF16__
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
 
-// Returns kLanes bf16 numbers of x, from number i on, each in the low half of a lane. `count`
-// numbers of x are wanted and `readable` may be read; lanes beyond `count` are 0 or the numbers
-// that follow.
+// Returns the kLanes bf16 numbers of x from number i on, each in the low half of a lane. x has
+// `count` numbers, and `readable` can be read; lanes beyond `count` hold 0 or the next numbers.
 inline Bits low_halves(const Bf16* x, int64_t i, int64_t count, int64_t readable) {
   __m256i numbers;
   if (i + kLanes <= readable) {
@@ -167,9 +166,9 @@ struct Bf16DotPairs {
     }
   }
 
-  // Packs `count` contiguous numbers of one term and of the next as pairs; a null `second` counts
-  // as zeros. In both, `readable` numbers may be read. May write beyond `count`, up to the end of a
-  // vector.
+  // Packs `count` contiguous numbers of one term and of the next term as pairs; a null `second`
+  // counts as zeros. `readable` numbers of each can be read. May write beyond `count`, up to the
+  // end of a vector.
   static void join(const Bf16* first, const Bf16* second, int64_t count, int64_t readable,
                    Unit* out) {
     for (int64_t i = 0; i < count; i += kLanes) {
@@ -180,7 +179,7 @@ struct Bf16DotPairs {
     }
   }
 
-  // Makes units [rows / 2][columns], each a pair of a row's and the next row's number, from units
+  // Makes units [rows / 2][columns] that pair numbers of two neighbouring rows, from units
   // [rows][columns / 2] that pair neighbours in a row.
   static void pair_rows(const Unit* in, int64_t in_stride, int64_t rows, int64_t columns,
                         Unit* out) {

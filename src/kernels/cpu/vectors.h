@@ -1,10 +1,9 @@
 // Loads, stores and computes with elements and vectors in the instruction set that the includer is
 // compiled for.
 //
-// This header is only for sources that are compiled once an instruction set, with LMTRAIN_ISA
-// naming it: all of it lies in the namespace of that name, so that the linker never takes a
-// function compiled for another. For the same reason it includes no header with inline functions of
-// the standard library.
+// Only sources that are compiled once an instruction set, named by LMTRAIN_ISA, include it. All of
+// it lies in the namespace of that name, so that the linker never takes a function compiled for
+// another one. So it includes no header with inline functions of the standard library.
 #pragma once
 
 #include <cstdint>
@@ -83,8 +82,7 @@ inline Mask lane_numbers() {
   return lanes;
 }
 
-// Takes lanes from x and y as index(lane) says; the lanes of x are numbered first, then the lanes
-// of y.
+// Lane i of the result is lane index(i) of x and y, whose lanes are numbered x's first, then y's.
 #if defined(__AVX512F__)
 #define LMTRAIN_SHUFFLE(x, y, index)                                                               \
   __builtin_shufflevector(x, y, index(0), index(1), index(2), index(3), index(4), index(5),        \
@@ -99,7 +97,7 @@ inline Mask lane_numbers() {
   __builtin_shufflevector(x, y, index(0), index(1), index(2), index(3))
 #endif
 
-// Combines all lanes by f, in a fixed order.
+// Returns all lanes combined by f, in a fixed order.
 template <int kDistance = kLanes / 2, class F>
 inline float reduce(Vector x, F f) {
 #define LMTRAIN_PARTNER(lane) ((lane) ^ kDistance)
@@ -116,7 +114,7 @@ inline Vector larger(Vector a, Vector b) { return b > a ? b : a; }  // returns a
 inline float largest_lane(Vector x) {
   return reduce(x, [](Vector a, Vector b) { return larger(a, b); });
 }
-// Returns in lane i the largest lane of x[i]; overwrites x.
+// Returns a vector with the largest lane of x[i] in lane i; overwrites x.
 inline Vector largest_lanes(Vector (&x)[kLanes]) {
 #define LMTRAIN_EVEN(lane) (2 * (lane))
 #define LMTRAIN_ODD(lane) (2 * (lane) + 1)

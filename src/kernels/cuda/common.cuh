@@ -47,7 +47,7 @@ struct Floats {
   float lane[kWidth];
 };
 
-// kBytes as unsigned integers of 16 bytes, or one of less: each is one load or store instruction.
+// kBytes as unsigned integers: one, or several of 16 bytes. Each is one load or store instruction.
 template <size_t kBytes>
 struct Words {
   static_assert(kBytes == 2 || kBytes == 4 || kBytes == 8 || kBytes % 16 == 0);
@@ -110,8 +110,8 @@ __device__ V block_sum(V x) {
 template <int kElements>
 struct Width {};
 
-// Calls body(Width<W>, first) for W elements from `first`, W being kWidth or, at the end, 1.
-// `threads` share the work.
+// Calls body(Width<W>, i) for elements [i, i + W) of `count`: W is kWidth, and 1 for the rest at
+// the end. Thread number `thread` of `threads` takes its share.
 template <int kWidth, class Body>
 __device__ void for_each_pack(int64_t count, int64_t thread, int64_t threads, const Body& body) {
   const int64_t packed = count / kWidth * kWidth;
@@ -125,7 +125,7 @@ __device__ void for_each_pack(int64_t count, int64_t thread, int64_t threads, co
   }
 }
 
-// Does this with the whole grid over one array.
+// Does the same with all threads of the grid.
 template <int kWidth, class Body>
 __device__ void for_each_pack_of_grid(int64_t count, const Body& body) {
   for_each_pack<kWidth>(count, int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
@@ -134,7 +134,7 @@ __device__ void for_each_pack_of_grid(int64_t count, const Body& body) {
 
 // --- Launching -----------------------------------------------------------------------------------
 
-// Calls f with a value of the element type.
+// Calls f with a value of the C++ type of `type`.
 template <class F>
 void with_element(ElementType type, const F& f) {
   switch (type) {
@@ -147,8 +147,7 @@ void with_element(ElementType type, const F& f) {
   }
 }
 
-// Calls f(Width<W>) with W = kWidest if everything that is read or written is aligned to it, else
-// with 1.
+// Calls f(Width<kWidest>) if `aligned`, else f(Width<1>).
 template <int kWidest, class F>
 void with_width(bool aligned, const F& f) {
   if (aligned) {
@@ -168,15 +167,14 @@ inline bool aligned_to(size_t bytes, const void* p) {
 
 inline cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream); }
 
-// Returns the number of blocks for `work` things, `work_of_block` to a block, but at most 2^30. A
-// kernel whose blocks do not loop must not be given more things than these blocks hold.
+// Returns the number of blocks for `work` items, `work_of_block` to a block, but at most 2^30: with
+// more items the blocks of the kernel must loop.
 inline unsigned num_blocks(int64_t work, int64_t work_of_block) {
   return static_cast<unsigned>(
       std::min<int64_t>((work + work_of_block - 1) / work_of_block, int64_t{1} << 30));
 }
 
-// Returns the number of threads of a block that loops over `work` things: whole warps, at most
-// `most`.
+// Returns the threads of a block that loops over `work` items: whole warps, at most `most`.
 inline unsigned num_threads(int64_t work, int64_t most) {
   return static_cast<unsigned>(
       std::clamp<int64_t>((work + kWarp - 1) / kWarp * kWarp, kWarp, most));

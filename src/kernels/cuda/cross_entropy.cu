@@ -35,7 +35,7 @@ struct SoftmaxSum {
   }
 };
 
-// Over the block, for every thread; of a warp's lanes the result of the first is used.
+// Returns the sum over the block, to every thread. Only lane 0 of a warp needs over_warp's result.
 __device__ SoftmaxSum block_softmax_sum(SoftmaxSum x) {
   __shared__ float largest[kWarp];
   __shared__ float sum[kWarp];

@@ -1,8 +1,8 @@
 // The embedding's gradient on a GPU: rows that are neighbours once sorted by id are summed in fp32.
 //
-// The sorted positions are cut into chunks, a block each. The sum of an id that lies in one chunk
-// is written at once; one that goes over a border leaves the part of each chunk, and the block of
-// the chunk where it begins adds these up: a fixed order, whatever runs first.
+// The sorted positions are cut into chunks, a block each. If an id lies in one chunk, its sum is
+// written at once. If it crosses a border, each chunk leaves a part, and the block of the id's
+// first chunk adds the parts: a fixed order, whatever runs first.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {
@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kBlock = 128;
 constexpr int64_t kChunk = 32;
-// The parts that a chunk leaves: the part of an id that came in from the chunk before, and of one
-// that goes on into the next. An id that does both is the first kind.
+// The parts that a chunk leaves: of an id that came in from the chunk before, and of an id that
+// goes on into the next chunk. An id that does both is kCameIn.
 enum Part : int64_t { kCameIn, kGoesOn, kNumParts };
 
 template <int W>

@@ -21,7 +21,7 @@ static_assert(kTilePacks * kTileGroups == kBlock);
 // Where the line of a column in the transposed tile holds a group of rows. A line is one word
 // longer than its groups, so that it begins one bank further than the line before. A warp writes a
 // column of every pack, kWarp / kTilePacks groups of each. Columns kWarp apart would meet in a
-// bank, so the groups of the later ones are rotated by as many words.
+// bank, so the groups of the later columns are rotated by that number of words.
 __device__ int place_in_line(int column, int group) {
   return (group + column / kWarp * (kWarp / kTilePacks)) % kTileGroups;
 }

@@ -46,7 +46,7 @@ __global__ void rotate_kernel(T* packed, const float* cos, const float* sin,
   }
 }
 
-// From the heads into `packed`, q and k rotated the other way.
+// Copies the heads into `packed`, with q and k rotated the other way.
 template <class T, int kWidth>
 __global__ void backward_kernel(T* packed, const Heads heads, const float* cos, const float* sin,
                                 const RopeShape shape) {
@@ -96,7 +96,7 @@ bool packs_fit(const HeadsView& view) {
          view.head_stride % kElements == 0 && view.row_stride % kElements == 0;
 }
 
-// The same of a packed row and of angles, which are fp32: 8 of them are two words of 16 bytes.
+// The same for a packed row and the angles, which are fp32: 8 angles are two words of 16 bytes.
 template <class T>
 bool packs_fit(const void* packed, const float* cos, const float* sin, const RopeShape& shape) {
   return shape.half % kPack<T> == 0 && aligned_to(16, packed) && aligned_to(16, cos) &&

@@ -59,7 +59,7 @@ bool packs_fit(int64_t dim, std::initializer_list<const void*> memory) {
          std::ranges::all_of(memory, [](const void* x) { return aligned_to(16, x); });
 }
 
-// Rows in x, of which there may be 2^31, parts of a row in y.
+// x counts rows (up to 2^31), y counts parts of a row.
 dim3 grid_of(int64_t rows, int64_t packs) {
   return {num_blocks(rows, 1), std::min(num_blocks(packs, kBlock), 65535U)};
 }

@@ -10,7 +10,7 @@ constexpr int kElements = 4;  // of a pack: 16 bytes of fp32
 
 __device__ float towards(float from, float to, float by) { return from + (to - from) * by; }
 
-// By what weight w is multiplied before a step that has the sign of -u.
+// Returns the factor of weight w before a step that has the sign of -u.
 __device__ float kept(float keep, bool cautiously, float w, float u) {
   return !cautiously || u * w > 0 ? keep : 1.0F;
 }
