@@ -1,6 +1,6 @@
 // The recipe: what the settings become that a config leaves to lmtrain. It is a function of the
-// model, the tokens of the run and the passes over its text. docs/recipe.md has the measurements
-// behind each rule.
+// model, the tokens of the run and the passes over its text. docs/recipe.md says where each rule
+// comes from.
 //
 // A config leaves the recipe its choices where a person wrote it, `optimizer.lr` is not given, and
 // the weights begin at random. A key that is given is never changed. Where optimizer.lr is given,
