@@ -1,5 +1,5 @@
 // The recipe chooses the settings that a config leaves open, as a function of the model, the tokens
-// of the run and the passes over its text. docs/recipe.md has the measurements behind each rule.
+// of the run and the passes over its text. docs/recipe.md says where each rule comes from.
 //
 // The recipe applies where a person wrote the config and gives neither `optimizer.lr` nor
 // init_from. Where it does not apply, open settings have the defaults of the table. It never
