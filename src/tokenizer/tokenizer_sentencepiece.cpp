@@ -195,7 +195,9 @@ class SentencePieceTokenizer : public TokenizerModel {
       // transformers 4 and 5 have different defaults for these keys.
       nlohmann::ordered_json config = added_.settings;
       config["add_bos_token"] = add_bos;
+      config["add_eos_token"] = false;  // a prompt does not end
       config["legacy"] = added_.prefixes_parts;
+      config["model_max_length"] = model_max_length;
       return config.dump(2) + "\n";
     }
     // A model with a dummy prefix puts a space (U+2581) before the first word.

@@ -80,11 +80,13 @@ TEST_F(AddedPiecesOfFolder, WithoutAddedTokensTheModelIsAllThereIs) {
 // A checkpoint holds what AutoTokenizer needs for the same ids.
 TEST_F(AddedPiecesOfFolder, ACheckpointHasThem) {
   folder_.write("added_tokens.json", R"({"<tool>": 500})");
-  write_config(R"({"bos_token": "<s>", "eos_token": "<tool>", "add_bos_token": true})");
+  write_config(R"({"bos_token": "<s>", "eos_token": "<tool>", "add_bos_token": true,
+                   "add_eos_token": true, "model_max_length": 4096})");
   const Tokenizer tokenizer = load();
   const Json config = Json::parse(tokenizer.hf_tokenizer_config(/*add_bos=*/false, 64));
   EXPECT_EQ(config, Json::parse(R"({"bos_token": "<s>", "eos_token": "<tool>",
-                                    "add_bos_token": false, "legacy": false})"));
+                                    "add_bos_token": false, "add_eos_token": false, "legacy": false,
+                                    "model_max_length": 64})"));
   std::vector<std::string> names;
   for (const TokenizerFile& file : tokenizer.files()) names.push_back(file.name);
   EXPECT_EQ(names, (std::vector<std::string>{"tokenizer.model", "tokenizer_config.json",
