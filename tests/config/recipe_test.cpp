@@ -27,12 +27,12 @@ TEST(Recipe, IsTheOneThatWasMeasured) {
   EXPECT_EQ(config.model.initializer, Initializer::kZeroOutputs);
   EXPECT_EQ(config.batch.tokens, 2048);
   EXPECT_EQ(config.optimizer.type, OptimizerType::kMuon);
-  EXPECT_EQ(config.optimizer.lr, 5e-3);
-  EXPECT_EQ(config.optimizer.momentum, 0.894);
+  EXPECT_EQ(config.optimizer.lr, 4.72e-3);
+  EXPECT_EQ(config.optimizer.momentum, 0.85);
   EXPECT_EQ(config.optimizer.weight_decay, 0.1);
-  const std::vector<OptimizerGroupConfig> groups = {{"model.embed_tokens.weight", 8e-2, {}},
-                                                    {"lm_head.weight", 1e-2, {}},
-                                                    {"*norm.weight", 5e-2, {}}};
+  const std::vector<OptimizerGroupConfig> groups = {{"model.embed_tokens.weight", 7.55e-2, {}},
+                                                    {"lm_head.weight", 9.43e-3, {}},
+                                                    {"*norm.weight", 4.72e-2, {}}};
   EXPECT_EQ(config.optimizer.groups, groups);
   EXPECT_EQ(config.lr_schedule.type, LrScheduleType::kLinear);
   EXPECT_EQ(config.lr_schedule.min_ratio, 0);
@@ -99,6 +99,25 @@ TEST(Recipe, RatesFollowTheWidth) {
   EXPECT_GT(lr("1M"), lr("7M"));
   EXPECT_GT(lr("7M"), lr("100M"));
   EXPECT_NEAR(lr("30M") / lr("7M"), std::sqrt(0.5), 0.01);
+}
+
+// All rates of Muon fall alike, from the rates of a short run to 0.4 of them.
+TEST(Recipe, RatesFallAsARunGrows) {
+  const auto rates = [](const char* tokens) {
+    const OptimizerConfig optimizer =
+        chosen(str(R"("model": {"size": "7M"}, "train": {"tokens": ")", tokens, R"("})")).optimizer;
+    std::vector<double> all = {optimizer.lr};
+    for (const OptimizerGroupConfig& group : optimizer.groups) all.push_back(*group.lr);
+    return all;
+  };
+  const std::vector<double> shortest = rates("1M");
+  EXPECT_EQ(shortest, (std::vector<double>{5e-3, 8e-2, 1e-2, 5e-2}));
+  EXPECT_EQ(rates("100K"), shortest);
+  for (size_t i = 0; i < shortest.size(); ++i) {
+    EXPECT_NEAR(rates("4.6M")[i] / shortest[i], 0.7, 0.005) << i;
+    EXPECT_NEAR(rates("100M")[i] / shortest[i], 0.4, 0.005) << i;
+    EXPECT_EQ(rates("100B")[i], rates("100M")[i]) << i;
+  }
 }
 
 // Of the same tokens, more passes make more decay and none less than the base.
