@@ -92,7 +92,7 @@ void choose_shape(Config& config, const RunFacts& facts, double tokens, double p
   std::string reason;
   if (is_auto) {
     const double worth = passes > 1 ? tokens * worth_of_passes(passes) / passes : tokens;
-    set_multiplied(model, facts.vocab_size, worth / tokens_per_parameter(tokens));
+    set_multiplied(model, facts.vocab_size, worth / tokens_per_parameter(worth));
     reason = str("the size that ", format_count(tokens), " tokens train best");
   } else {
     set_size(model, facts.vocab_size,

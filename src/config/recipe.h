@@ -44,7 +44,7 @@ void choose_settings(Config& config, const RunFacts& facts);
 void end_choice(Config& config);
 
 // Returns the ratio of tokens to count_multiplied() by which the recipe chooses the size for a run
-// of `tokens`: 3 at 2M tokens, 20 from 1.2B on.
+// of `tokens` of new text: 3 at 2M tokens, 20 from 1.2B on.
 double tokens_per_parameter(double tokens);
 
 }  // namespace lmtrain

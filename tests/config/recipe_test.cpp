@@ -200,6 +200,9 @@ TEST(Recipe, MoreTokensMakeALargerModelAndPassesCountLess) {
   };
   EXPECT_GT(multiplied("100M", 1e9), multiplied("1M", 1e9));
   EXPECT_GE(multiplied("100M", 1e9), multiplied("100M", 1e6));
+  // 33 passes are worth 14.5 of new text, which 1.9M parameters were best for.
+  EXPECT_EQ(multiplied("8.9M", 270e3), multiplied("3.9M", 1e9));
+  EXPECT_GT(multiplied("8.9M", 270e3), multiplied("1.9M", 1e9));
 }
 
 // The choice is made anew when more is known, and made twice it is the same.
