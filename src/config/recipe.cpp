@@ -157,10 +157,10 @@ int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens)
   return std::clamp(static_cast<int64_t>(wanted) / unit * unit, unit, most);
 }
 
-// Returns the rates of a run of T tokens, in parts of the rates of a short run. The best rate falls
-// as a power of T (Bjorck et al. 2024, 2409.19913). Runs of 1M and 4.6M tokens were measured; above
+// Returns the factor on all rates of a run of T tokens; 1 for a short run. The best rate falls as a
+// power of T (Bjorck et al. 2024, 2409.19913). Runs of 1M and 4.6M tokens were measured; above
 // 26M tokens the rates fall no further.
-double rate_of_length(double tokens) {
+double rate_factor(double tokens) {
   constexpr double kTokens = 1.5e6;
   constexpr double kPower = 0.32;
   constexpr double kLeast = 0.4;
@@ -215,21 +215,20 @@ using Groups = std::vector<OptimizerGroupConfig>;
 void choose_muon(Config& config, double tokens, double steps, double passes, Chooser& chooser) {
   OptimizerConfig& optimizer = config.optimizer;
   const auto width = static_cast<double>(config.model.hidden_size);
-  const double length = rate_of_length(tokens);
-  const double lr = rounded(length * 5e-3 * std::sqrt(kWidth / width));
-  const std::string part = printed("%.2f", length);
+  const double factor = rate_factor(tokens);
+  const double lr = rounded(factor * 5e-3 * std::sqrt(kWidth / width));
   chooser.choose("optimizer.lr", optimizer.lr, lr,
-                 str("5e-3 times the root of 256 / width, times ", part, " by the ",
-                     format_count(tokens), " tokens of the run"));
+                 str("5e-3 times the root of 256 / width, times ", printed("%.2f", factor),
+                     " by the ", format_count(tokens), " tokens of the run"));
   Groups groups;
   // The norm of a query or key head has the rate of the matrices.
   if (config.model.has_qk_norm()) groups.push_back({"*.self_attn.?_norm.weight", lr, std::nullopt});
   const double tied = config.model.tie_word_embeddings ? std::min(1.0, kWidth / width) : 1;
-  groups.push_back({"model.embed_tokens.weight", rounded(length * 8e-2 * tied), std::nullopt});
+  groups.push_back({"model.embed_tokens.weight", rounded(factor * 8e-2 * tied), std::nullopt});
   if (!config.model.tie_word_embeddings)
     groups.push_back(
-        {"lm_head.weight", rounded(length * 1e-2 * std::min(1.0, kWidth / width)), std::nullopt});
-  groups.push_back({"*norm.weight", rounded(length * 5e-2), std::nullopt});
+        {"lm_head.weight", rounded(factor * 1e-2 * std::min(1.0, kWidth / width)), std::nullopt});
+  groups.push_back({"*norm.weight", rounded(factor * 5e-2), std::nullopt});
   chooser.choose("optimizer.groups", optimizer.groups, groups,
                  "rates of embedding, head and norms of their own gain 0.2 to 0.4 in loss");
   chooser.choose("optimizer.momentum", optimizer.momentum, momentum(steps),

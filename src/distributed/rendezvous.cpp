@@ -27,8 +27,8 @@ using std::chrono::milliseconds;
 
 // The store may answer so much later than a process has patience.
 constexpr milliseconds kAnswer{5000};
-// Rank 0 reaches the store that it serves itself. c10d looks up the names of addresses meanwhile,
-// and a name server that does not answer takes seconds.
+// Rank 0 waits at least so long for the store that it serves itself: c10d looks up the names of
+// addresses meanwhile, which takes seconds if no name server answers.
 constexpr milliseconds kOwnStore{60000};
 
 constexpr const char* kSession = "session";
@@ -58,7 +58,7 @@ std::vector<std::string> missing_in(c10d::Store& store, const std::string& sessi
   return missing;
 }
 
-// Makes the part of rank 0 in the rendezvous.
+// Opens the session as rank 0, and waits for the other ranks.
 Gathered open_session(c10d::Store& store, int count, const std::string& self,
                       Clock::time_point deadline) {
   Gathered all;
@@ -80,7 +80,7 @@ Gathered open_session(c10d::Store& store, int count, const std::string& self,
   return all;
 }
 
-// Makes the part of a rank after 0.
+// Enters the session of rank 0 as another rank.
 Gathered enter_session(c10d::Store& store, int rank, int count, const std::string& self,
                        Clock::time_point deadline) {
   Gathered all;

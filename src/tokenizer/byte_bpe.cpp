@@ -10,22 +10,22 @@
 namespace lmtrain {
 namespace {
 
-bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
+bool is_cached(std::string_view word) { return word.size() <= WordCache::kLongestWord; }
 
-// The size of the character that `lead`, which continues none, begins.
+// Returns the size of the character that begins with `lead`, which is no continuation byte.
 size_t size_of_character(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// The bytes of `text` from `begin` up to the next that continues no character.
+// Returns the size of the byte at `begin` and the continuation bytes behind it.
 size_t run_size(std::string_view text, size_t begin) {
   size_t end = begin + 1;
-  while (end < text.size() && continues(text[end])) ++end;
+  while (end < text.size() && is_utf8_continuation(text[end])) ++end;
   return end - begin;
 }
 
-// A number for each character of up to four bytes.
+// Returns the bytes of a character, at most four, as one number.
 uint64_t code_of(std::string_view text, size_t begin, size_t size) {
   uint64_t code = 0;
   for (size_t i = 0; i < size; ++i) code = code << 8 | static_cast<unsigned char>(text[begin + i]);
@@ -42,26 +42,27 @@ CutPlaces::CutPlaces(const ByteBpeModel& model) : bytes_((size_t{1} << 16) / 64)
   const auto add_token = [&](std::string_view token) {
     size_t left = 0;
     for (size_t place = 1; place < token.size(); ++place) {
-      if (continues(token[place])) continue;
+      if (is_utf8_continuation(token[place])) continue;
       const size_t left_size = place - left;
       const size_t right_size = run_size(token, place);
-      const bool has_left = !continues(token[left]);
-      const bool has_right = right_size == size_of_character(token[place]);
+      const bool has_left = !is_utf8_continuation(token[left]);
+      const size_t whole_right = size_of_character(token[place]);
       // In text the right character may go on behind the token; the left one may begin before it.
-      const bool goes_on =
-          right_size < size_of_character(token[place]) && place + right_size == token.size();
-      const bool is_left_whole = has_left && left_size == size_of_character(token[left]);
+      const bool goes_on = right_size < whole_right && place + right_size == token.size();
       if (!has_left || goes_on || (left_size == 1 && right_size == 1)) {
         add_bytes(static_cast<unsigned char>(token[place - 1]),
                   static_cast<unsigned char>(token[place]));
-      } else if (is_left_whole && has_right) {
+      } else if (left_size == size_of_character(token[left]) && right_size == whole_right) {
         pairs.push_back(code_of(token, left, left_size) << 32 | code_of(token, place, right_size));
       }
       left = place;
     }
   };
-  for (const ByteBpeModel::Merge& merge : model.merges)
-    add_token(*model.tokens[static_cast<size_t>(merge.joined)]);
+  for (const ByteBpeModel::Merge& merge : model.merges) {
+    // A merge whose token is in no word is never made.
+    const auto& token = model.tokens[static_cast<size_t>(merge.joined)];
+    if (token) add_token(*token);
+  }
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   characters_.resize(std::bit_ceil(10 * pairs.size() / 64 + 1));
@@ -77,7 +78,8 @@ size_t CutPlaces::part_size(std::string_view word) const {
   while (left + left_size < word.size()) {
     const size_t place = left + left_size;
     const size_t right_size = run_size(word, place);
-    const bool are_whole = !continues(word[left]) && left_size == size_of_character(word[left]) &&
+    const bool are_whole = !is_utf8_continuation(word[left]) &&
+                           left_size == size_of_character(word[left]) &&
                            right_size == size_of_character(word[place]);
     if (are_whole && !divides_character(word, place)) {
       if (left_size == 1 && right_size == 1) return place;
@@ -142,7 +144,7 @@ void ByteBpe::find_characters(const ByteBpeModel& model) {
     char32_t code_point = 0;
     if (!model.tokens[id] || model.tokens[id]->size() < 2 || model.tokens[id]->size() > 3) continue;
     const std::string& token = *model.tokens[id];
-    if (decode_utf8(token, code_point) != token.size() || !is_utf8(token)) continue;
+    if (decode_utf8(token, code_point) != token.size()) continue;
     std::vector<int32_t> symbols;
     for (const char byte : token) symbols.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
     uint32_t last_rank = 0;
@@ -189,9 +191,6 @@ size_t ByteBpe::character_at(std::string_view word, size_t begin, int32_t& id) c
 
 void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
                            IdBuffer& ids) const {
-  const auto is_cached = [](std::string_view word) {
-    return word.size() <= WordCache::kLongestWord;
-  };
   // The memory that the cache needs for one word is fetched while the others are looked at.
   std::vector<WordCache::Key>& keys = scratch.keys_;
   keys.resize(std::max(keys.size(), batch.words.size()));
@@ -215,8 +214,7 @@ void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
 
 // Leaves the ids in scratch.ids_.
 void ByteBpe::encode_new_word(std::string_view word, const char* end, Scratch& scratch) const {
-  // Letters of most alphabets are joined with each other, and words of them short: they have no
-  // place for a cut.
+  // Most alphabets have few letters, and tokens join nearly all pairs: their words are not cut.
   constexpr size_t kLong = 15;
   constexpr unsigned char kThreeBytes = 0xE0;
   scratch.ids_.clear();
@@ -237,9 +235,6 @@ void ByteBpe::encode_parts(std::string_view word, const char* end, Scratch& scra
   constexpr size_t kAtOnce = 32;
   std::array<std::string_view, kAtOnce> parts;
   std::array<WordCache::Key, kAtOnce> keys;
-  const auto is_cached = [](std::string_view part) {
-    return part.size() <= WordCache::kLongestWord;
-  };
   while (!word.empty()) {
     // The memory that the cache needs for one part is fetched while the others are cut.
     size_t count = 0;

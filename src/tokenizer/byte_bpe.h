@@ -58,17 +58,17 @@ class IdBuffer {
   size_t size_ = 0;
 };
 
-// The places where a word may be cut, since no token of a merge has the two characters there next
-// to each other. A character is a well-formed sequence of UTF-8; there is no cut beside a malformed
-// one.
+// Tells where a word may be cut: between two well-formed characters of UTF-8 that no token of a
+// merge has next to each other.
 class CutPlaces {
  public:
   // `model` has a token for every byte.
   explicit CutPlaces(const ByteBpeModel& model);
   // Returns the size of the first part of a word that is not empty.
   size_t part_size(std::string_view word) const;
-  // Returns whether a token has the end of one character and the beginning of the next, but not
-  // both in whole; true for some ASCII characters as well. `place` is where the next one begins.
+  // Returns whether a token may begin or end within one of the characters beside `place` and have
+  // bytes on both sides. `place` is where a character begins, and not 0. Between two ASCII
+  // characters it returns whether a token has both.
   bool divides_character(std::string_view word, size_t place) const {
     const size_t pair = size_t{static_cast<unsigned char>(word[place - 1])} << 8 |
                         static_cast<unsigned char>(word[place]);
@@ -95,7 +95,7 @@ class ByteBpe {
    private:
     friend class ByteBpe;
     WordCache cache_;
-    WordCache part_cache_;  // of parts that are encoded otherwise than as words
+    WordCache part_cache_;  // of parts, if a whole word of the same text may have other ids
     std::vector<WordCache::Key> keys_;
     BpeMerge merge_;
     std::vector<int32_t> ids_;

@@ -135,6 +135,20 @@ TEST(ByteBpe, CutsLongWordsWithoutOtherIds) {
   }
 }
 
+// A file may have merges of tokens that are no bytes. No word contains these tokens.
+TEST(ByteBpe, AMergeThatNoWordNeedsIsNoObstacle) {
+  ByteBpeModel model;
+  for (int byte = 0; byte < 256; ++byte)
+    model.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
+  model.tokens.resize(258);  // two tokens without bytes
+  model.merges = {{256, 'a', 257}};
+  const ByteBpe bpe(model);
+  ByteBpe::Scratch scratch;
+  IdBuffer ids;
+  bpe.encode_word("ab", scratch, ids);
+  EXPECT_EQ(Ids(ids.ids().begin(), ids.ids().end()), (Ids{'a', 'b'}));
+}
+
 TEST(ByteBpe, CutsBetweenCharactersThatNoTokenHas) {
   ByteBpeModel model;
   for (int byte = 0; byte < 256; ++byte)
