@@ -3,7 +3,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -177,21 +176,6 @@ uint64_t peak_resident_bytes() { return field("/proc/self/status", "VmHWM:").val
 void reset_peak_resident() {
   ::malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << 5;
-}
-
-bool prefer_huge_pages(uint64_t bytes) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return false;
-  void* const block = ::malloc(bytes);
-  if (block == nullptr) return false;
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto address = reinterpret_cast<uintptr_t>(block);
-  const uintptr_t begin = (address + page - 1) / page * page;
-  const uintptr_t end = (address + bytes) / page * page;
-  // The advice stays with the addresses, and the heap keeps them (configure_runtime).
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  ::free(block);
-  return true;
 }
 
 std::optional<uint64_t> available_bytes(const fs::path& root) {

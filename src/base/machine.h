@@ -36,13 +36,6 @@ uint64_t resident_bytes();
 uint64_t peak_resident_bytes();
 // Gives unused memory of the heap back to the system, and restarts the peak from what is left.
 void reset_peak_resident();
-// Asks the system for huge pages under the next `bytes` that the heap hands out, which saves TLB
-// misses. Call it after configure_runtime() (device/device.h): before that, malloc gives a large
-// block back to the system, and the request with it. It takes `bytes` of addresses and no memory.
-// Returns false, and asks for nothing, where RLIMIT_AS limits addresses or malloc refuses the
-// block. True does not promise that the system gives huge pages.
-bool prefer_huge_pages(uint64_t bytes);
-
 // Returns how many more bytes the process may touch before an allocation fails or the kernel ends a
 // process. It is the least of three figures: what the machine has available, what the limits of the
 // control groups around the process leave, and what RLIMIT_AS leaves. Inactive file caches count as

@@ -3,10 +3,34 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 namespace lmtrain {
+namespace {
+
+constexpr size_t kPage = size_t{4} << 10;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// Returns new pages, or null if there is no memory. A block of huge pages begins at one.
+void* map_block(size_t bytes) {
+  const size_t more = bytes >= kHugePage ? kHugePage : 0;
+  void* const mapped =
+      ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  if (more == 0) return mapped;
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + bytes, more - before);
+  ::madvise(begin + before, bytes, MADV_HUGEPAGE);
+  return begin + before;
+}
+
+}  // namespace
 
 c10::DataPtr CachingAllocator::allocate(size_t bytes) {
   const c10::Device cpu(c10::DeviceType::CPU);
@@ -14,25 +38,29 @@ c10::DataPtr CachingAllocator::allocate(size_t bytes) {
     void* const small = c10::alloc_cpu(bytes);
     return {small, small, &c10::free_cpu, cpu};
   }
+  bytes = (bytes + kPage - 1) / kPage * kPage;
   const std::lock_guard lock(mutex_);
   void* block = nullptr;
-  const auto same = waiting_.find(bytes);
-  if (same != waiting_.end()) {
-    block = same->second.back();
-    same->second.pop_back();
-    if (same->second.empty()) waiting_.erase(same);
+  const auto fit = waiting_.lower_bound(bytes);
+  if (fit != waiting_.end() &&
+      static_cast<double>(fit->first) <= kLargestFit * static_cast<double>(bytes)) {
+    bytes = fit->first;
+    block = fit->second.back();
+    fit->second.pop_back();
+    if (fit->second.empty()) waiting_.erase(fit);
     bytes_waiting_ -= bytes;
   } else {
     const auto most = std::max(most_in_use_, in_use_ + bytes);
     if (static_cast<double>(in_use_ + bytes_waiting_ + bytes) >
         kMostHeld * static_cast<double>(most))
       give_back_waiting();
-    try {
-      block = c10::alloc_cpu(bytes);
-    } catch (const c10::Error&) {
+    block = map_block(bytes);
+    if (block == nullptr) {
       give_back_waiting();
-      block = c10::alloc_cpu(bytes);
+      block = map_block(bytes);
     }
+    TORCH_CHECK(block != nullptr, "CachingAllocator: you tried to allocate ", bytes,
+                " bytes: can't allocate memory");
   }
   sizes_[block] = bytes;
   in_use_ += bytes;
@@ -57,7 +85,7 @@ void CachingAllocator::put_back(void* block) {
 
 void CachingAllocator::give_back_waiting() {
   for (const auto& [bytes, blocks] : waiting_)
-    for (void* block : blocks) c10::free_cpu(block);
+    for (void* block : blocks) ::munmap(block, bytes);
   waiting_.clear();
   bytes_waiting_ = 0;
 }

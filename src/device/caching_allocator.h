@@ -1,8 +1,9 @@
-// The allocator of tensors on a CPU. A freed block waits for the next tensor of its size, as in
+// The allocator of tensors on a CPU. A freed block waits for the next tensor that fits, as in
 // libtorch's allocator of a GPU.
 //
 // Each step asks for the same sizes. A heap would put small tensors that outlive a pass into the
-// places of large ones, which then need new pages: a fifth more memory after some steps.
+// places of large ones, which then need new pages: a third more memory after some steps. So the
+// blocks are mapped beside the heap, with huge pages, which save TLB misses.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -20,6 +21,8 @@ class CachingAllocator final : public c10::Allocator {
  public:
   // Bytes. libtorch's own allocator serves smaller tensors.
   static constexpr size_t kSmallest = size_t{1} << 20;
+  // A tensor takes a waiting block of at most this multiple of its size.
+  static constexpr double kLargestFit = 1.25;
   // allocate() frees all waiting blocks before the blocks in use, the waiting ones and the new one
   // exceed this multiple of the peak in use since release().
   static constexpr double kMostHeld = 1.25;
@@ -32,9 +35,10 @@ class CachingAllocator final : public c10::Allocator {
     default_copy_data(to, from, bytes);
   }
 
-  // Frees all waiting blocks to the heap; the peak in use begins anew.
+  // Gives all waiting blocks back to the system; the peak in use begins anew.
   void release();
-  // These return the bytes of the blocks that tensors have, and of the waiting blocks.
+  // These return the bytes of the blocks that tensors have, and of the waiting blocks. A block
+  // counts whole, however small its tensor.
   size_t bytes_in_use() const;
   size_t bytes_waiting() const;
 

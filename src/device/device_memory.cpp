@@ -46,12 +46,6 @@ std::optional<uint64_t> available_memory(const at::Device& device) {
   return allocator->getMemoryInfo(device.index()).first + static_cast<uint64_t>(kept);
 }
 
-void expect_memory(const at::Device& device, uint64_t bytes) {
-  if (!device.is_cpu()) return;
-  // Asks for twice as much first: a heap has gaps, and not all memory is announced.
-  if (!prefer_huge_pages(2 * bytes)) prefer_huge_pages(bytes);
-}
-
 void synchronize(const at::Device& device) {
   if (!device.is_cpu()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
 }

@@ -18,9 +18,6 @@ void reset_peak_memory(const at::Device& device);
 // Returns how many bytes can still be allocated; nothing if that is not known. On a GPU they
 // include what the allocator holds unused.
 std::optional<uint64_t> available_memory(const at::Device& device);
-// Announces that tensors will take `bytes`. Asks for huge pages on a CPU (prefer_huge_pages of
-// base/machine.h), and does nothing on a GPU. Call it after configure_runtime().
-void expect_memory(const at::Device& device, uint64_t bytes);
 // Returns when all work queued on the device is done; at once on a CPU.
 void synchronize(const at::Device& device);
 

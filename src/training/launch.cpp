@@ -27,6 +27,7 @@
 #include "checkpoint/trial.h"
 #include "config/parse.h"
 #include "device/device.h"
+#include "device/device_memory.h"
 #include "device/failure.h"
 #include "distributed/connect.h"
 #include "distributed/launcher.h"
@@ -113,7 +114,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     data = prepare_while_watching(processes, config);
   }
   require_alike(processes, data.fingerprint, numerics_signature(config));
-  prepare_memory(config, processes.count());
+  require_memory(config, available_memory(device_of(config)), processes.count());
   return data;
 }
 
@@ -356,7 +357,7 @@ PreparedData resolve_and_prepare(Config& config) {
   broadcast_order(processes, RunOrder{config});
   processes.barrier(kPrepared);
   require_alike(processes, data.fingerprint, numerics_signature(config));
-  prepare_memory(config, processes.count());
+  require_memory(config, available_memory(device_of(config)), processes.count());
   return data;
 }
 

@@ -244,12 +244,4 @@ void require_longest_row(const Config& config, std::optional<uint64_t> available
                  num_processes);
 }
 
-void prepare_memory(const Config& config, int num_processes) {
-  const at::Device device = device_of(config);
-  require_memory(config, available_memory(device), num_processes);
-  const int64_t length = config.sequence.max_length;
-  const MemoryPlan plan = plan_of(config, length, micro_rows(config, {}, length), num_processes);
-  expect_memory(device, static_cast<uint64_t>(plan.device_total()));
-}
-
 }  // namespace lmtrain

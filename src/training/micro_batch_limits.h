@@ -85,9 +85,6 @@ void require_memory(const Config& config, std::optional<uint64_t> available, int
 // afterwards fit_to_plan makes the same check.
 void require_longest_row(const Config& config, std::optional<uint64_t> available,
                          int num_processes);
-// Calls require_memory with the available memory of the device, and then expect_memory
-// (device/device_memory.h) with the plan of the run.
-void prepare_memory(const Config& config, int num_processes = 1);
 
 // Returns a text for the end of a message: the memory plan of one of `num_processes` with
 // micro-batches of `rows` rows of `length`, part by part, and the one key to change.

@@ -163,7 +163,7 @@ constexpr PreflightCheck kChecks[] = {
     {PreflightStage::kData, check_held_out_text},
     {PreflightStage::kData, check_probes},
     {PreflightStage::kData, check_prometheus},
-    {PreflightStage::kPlanOnly, check_memory},  // a run calls prepare_memory() and fit_memory()
+    {PreflightStage::kPlanOnly, check_memory},  // a run calls require_memory() and fit_memory()
     {PreflightStage::kNewRun, check_forecast},
     {PreflightStage::kNewRun, check_room},
     // clang-format on

@@ -1,7 +1,6 @@
 #include "base/machine.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -103,33 +102,6 @@ TEST(Memory, PeakFollowsWhatIsTouchedAndCanBeReset) {
   EXPECT_LT(peak_resident_bytes(), before + 32 * kMiB);
 }
 
-TEST(Memory, HugePagesArePreferredForWhatTheHeapHandsOutNext) {
-  constexpr uint64_t kBytes = 64 * kMiB;
-  const auto preferred = [] {  // kB of addresses with the advice
-    std::ifstream maps("/proc/self/smaps");
-    uint64_t sum = 0, size = 0;
-    for (std::string line; std::getline(maps, line);) {
-      if (line.starts_with("Size:")) size = std::stoull(line.substr(5));
-      if (line.starts_with("VmFlags:") && line.find(" hg") != std::string::npos) sum += size;
-    }
-    return sum;
-  };
-  const uint64_t before = preferred(), resident = resident_bytes();
-  prefer_huge_pages(kBytes);
-  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "none here";
-  EXPECT_LT(resident_bytes(), resident + 4 * kMiB) << "touched";
-  // This process gives large blocks back to the system at once, lmtrain's heap keeps them.
-  EXPECT_EXIT(
-      {
-        mallopt(M_MMAP_MAX, 0);
-        mallopt(M_TRIM_THRESHOLD, -1);
-        prefer_huge_pages(kBytes);
-        exit(preferred() >= before + kBytes / 1024 - 8 ? 0 : 1);
-      },
-      ::testing::ExitedWithCode(0), "");
-  EXPECT_FALSE(prefer_huge_pages(~uint64_t{0} / 2)) << "more than there is";
-}
-
 std::optional<uint64_t> available(const FileSystemRoot& root) {
   return available_bytes(root.folder());
 }
@@ -182,10 +154,6 @@ TEST(Memory, AvailableUnderAnAddressSpaceLimit) {
     limit.rlim_cur = size;
     if (::setrlimit(RLIMIT_AS, &limit) != 0) return 1;
     const uint64_t available = available_bytes().value_or(0);
-    mallopt(M_MMAP_MAX, 0);  // the heap keeps what it is given, as lmtrain's does
-    mallopt(M_TRIM_THRESHOLD, -1);
-    if (prefer_huge_pages(512 * kMiB)) return 4;
-    if (available_bytes().value_or(0) + 256 * kMiB < available) return 3;
     return available > 0 && available < size ? 0 : 2;
   });
   EXPECT_EQ(code, 0);

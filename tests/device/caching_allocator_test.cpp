@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
+#include "base/machine.h"
+#include "device/failure.h"
 #include "device/torch_headers.h"
 
 namespace lmtrain {
@@ -40,6 +46,52 @@ TEST_F(CachingAllocatorTest, ABlockWaitsForATensorOfItsSize) {
   }
   allocator.release();
   EXPECT_EQ(allocator.bytes_waiting(), 0U);
+}
+
+TEST_F(CachingAllocatorTest, ABlockServesATensorThatIsALittleSmaller) {
+  const void* const block = allocator.allocate(8 * kMiB).get();
+  const size_t before = allocator.bytes_in_use();
+  const c10::DataPtr smaller = allocator.allocate(7 * kMiB);
+  EXPECT_EQ(smaller.get(), block);
+  EXPECT_EQ(allocator.bytes_in_use(), before + 8 * kMiB);
+  EXPECT_EQ(allocator.bytes_waiting(), 0U);
+}
+
+// Kibibytes of the block's addresses for which the system was asked for huge pages.
+uint64_t preferred_in(const void* block) {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  std::ifstream maps("/proc/self/smaps");
+  uint64_t size = 0;
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      is_here = begin <= address && address < end;
+    if (line.starts_with("Size:")) size = std::stoull(line.substr(5));
+    if (is_here && line.starts_with("VmFlags:"))
+      return line.find(" hg") == std::string::npos ? 0 : size;
+  }
+  return 0;
+}
+
+TEST_F(CachingAllocatorTest, ABlockLiesInHugePages) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "none here";
+  const uint64_t resident = resident_bytes();
+  const c10::DataPtr data = allocator.allocate(64 * kMiB);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(data.get()) % (2 * kMiB), 0U);
+  EXPECT_GE(preferred_in(data.get()), 64 * kMiB / 1024);
+  EXPECT_LT(resident_bytes(), resident + 4 * kMiB) << "touched";
+}
+
+TEST_F(CachingAllocatorTest, MoreThanThereIsIsAnError) {
+  const size_t before = allocator.bytes_in_use();
+  try {
+    static_cast<void>(allocator.allocate(size_t{1} << 60));
+    FAIL();
+  } catch (const c10::Error& error) {
+    EXPECT_EQ(describe_failure(error).kind, ErrorKind::kMemory);
+  }
+  EXPECT_EQ(allocator.bytes_in_use(), before);
 }
 
 TEST_F(CachingAllocatorTest, SmallTensorsAreLibtorchs) {
