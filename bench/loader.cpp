@@ -1,5 +1,5 @@
 // bench_loader [TARGETS]: how fast batches are built, on one core. Not a test: run by hand on a
-// quiet machine; docs/batching.md has its figures.
+// quiet machine; docs/benchmarks/2026-11-21-data.md has its figures.
 //
 // For every way of batching, targets a second of building a batch of each length, and of the loader
 // as the trainer uses it, its thread and its reader on the same core. Best of five passes.
