@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace lmtrain {
 namespace {
@@ -50,13 +51,13 @@ c10::DataPtr CachingAllocator::allocate(size_t bytes) {
     if (fit->second.empty()) waiting_.erase(fit);
     bytes_waiting_ -= bytes;
   } else {
-    const auto most = std::max(most_in_use_, in_use_ + bytes);
-    if (static_cast<double>(in_use_ + bytes_waiting_ + bytes) >
-        kMostHeld * static_cast<double>(most))
-      give_back_waiting();
+    const auto most = static_cast<double>(std::max(most_in_use_, in_use_ + bytes));
+    while (!waiting_.empty() &&
+           static_cast<double>(in_use_ + bytes_waiting_ + bytes) > kMostHeld * most)
+      give_back_largest();
     block = map_block(bytes);
-    if (block == nullptr) {
-      give_back_waiting();
+    while (block == nullptr && !waiting_.empty()) {
+      give_back_largest();
       block = map_block(bytes);
     }
     TORCH_CHECK(block != nullptr, "CachingAllocator: you tried to allocate ", bytes,
@@ -83,16 +84,17 @@ void CachingAllocator::put_back(void* block) {
   self.bytes_waiting_ += bytes;
 }
 
-void CachingAllocator::give_back_waiting() {
-  for (const auto& [bytes, blocks] : waiting_)
-    for (void* block : blocks) ::munmap(block, bytes);
-  waiting_.clear();
-  bytes_waiting_ = 0;
+void CachingAllocator::give_back_largest() {
+  const auto largest = std::prev(waiting_.end());
+  ::munmap(largest->second.back(), largest->first);
+  bytes_waiting_ -= largest->first;
+  largest->second.pop_back();
+  if (largest->second.empty()) waiting_.erase(largest);
 }
 
 void CachingAllocator::release() {
   const std::lock_guard lock(mutex_);
-  give_back_waiting();
+  while (!waiting_.empty()) give_back_largest();
   most_in_use_ = in_use_;
 }
 

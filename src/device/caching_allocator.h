@@ -23,9 +23,9 @@ class CachingAllocator final : public c10::Allocator {
   static constexpr size_t kSmallest = size_t{1} << 20;
   // A tensor takes a waiting block of at most this multiple of its size.
   static constexpr double kLargestFit = 1.25;
-  // allocate() frees all waiting blocks before the blocks in use, the waiting ones and the new one
+  // allocate() gives waiting blocks back before the blocks in use, the waiting ones and the new one
   // exceed this multiple of the peak in use since release().
-  static constexpr double kMostHeld = 1.25;
+  static constexpr double kMostHeld = 1.1;
 
   // Throws c10::Error, like libtorch's own, if there is no memory after all waiting blocks are
   // freed.
@@ -44,7 +44,7 @@ class CachingAllocator final : public c10::Allocator {
 
  private:
   static void put_back(void* block);  // of any size
-  void give_back_waiting();           // under the mutex
+  void give_back_largest();           // of the waiting blocks; under the mutex
 
   mutable std::mutex mutex_;
   std::unordered_map<void*, size_t> sizes_;       // of the blocks in use
