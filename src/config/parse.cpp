@@ -183,8 +183,8 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
   const bool typed = init_from == InitFrom::kRead;
   if (typed && info.kind == FileKind::kFile && info.size > kLargestConfig) {
     std::string beginning;
-    read_pieces(
-        path, [&](std::string_view piece) { beginning += piece; }, /*most=*/4096);
+    read_chunks(
+        path, [&](std::string_view chunk) { beginning += chunk; }, /*most=*/4096);
     require_config(beginning, path);
   }
   const std::string text =
