@@ -181,7 +181,7 @@ class Trainer {
   std::chrono::steady_clock::time_point started_;
   std::unique_ptr<GradientReducer> reducer_;
   // Divided weights of evaluations that have a model of their own; otherwise null.
-  std::unique_ptr<WeightPieces> evaluation_weights_;
+  std::unique_ptr<ModuleWeights> evaluation_weights_;
   StepConsensus consensus_;
   std::optional<RunLog> log_;
   CheckpointTexts texts_;
