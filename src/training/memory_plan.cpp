@@ -7,8 +7,8 @@
 #include "device/torch_headers.h"
 #include "distributed/ownership.h"
 #include "distributed/tree_sum.h"
-#include "model/round_weights.h"
 #include "model/module_weights.h"
+#include "model/round_weights.h"
 #include "ops/operators.h"
 #include "optim/make_optimizer.h"
 #include "training/resolve.h"
@@ -73,7 +73,7 @@ OptimizerSizes largest_share(const OptimizerConfig& config, Parameters& on_meta,
 
 // Elements of weights and gradient that a process keeps where these are divided.
 struct DividedSizes {
-  int64_t share = 0;   // of the owner that has most
+  int64_t share = 0;    // of the owner that has most
   int64_t modules = 0;  // of others: the module that is used and the one that is gathered meanwhile
   int64_t largest = 0;
 };
@@ -107,7 +107,7 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   int64_t sums = 2;
   if (config.parallel.sum == ParallelSum::kExact)
     sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
-  const int64_t received = std::min(sizes.largest, kHostPiece);
+  const int64_t received = std::min(sizes.largest, kHostMessage);
   plan.gradient = 4 * (sizes.share + sums * sizes.largest + received);
   plan.micro_gradient = element * sizes.largest;
   // The inputs of the layers are kept of all positions of a step.
