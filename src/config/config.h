@@ -238,8 +238,8 @@ void add_settings(Table& t, SequenceConfig& c) {
         "Shortest row, at most max_length; a power of two for bucket and pad.")
       .range(1, kMaxLength);
   t.add("sequence.batching", &c.batching,
-        "bucket: pieces of 2^k targets of one document; pad: whole documents, padded to a power of "
-        "two; pack: documents packed, attention kept inside each; concat: one stream cut at "
+        "bucket: sequences of 2^k targets of one document; pad: whole documents, padded to a power "
+        "of two; pack: documents packed, attention kept inside each; concat: one stream cut at "
         "max_length.");
   t.add("sequence.cut", &c.cut,
         "How bucket cuts. balanced: lengths drawn so that every bucket gets about the same tokens; "
