@@ -162,8 +162,8 @@ void add_settings(Table& t, DataConfig& c) {
       .null_is("hold out eval_fraction of data.train");
   t.add("data.eval_fraction", &c.eval_fraction,
         "Share of each source held out for evaluation: documents chosen by a hash of their text, "
-        "or pieces of documents where these are too few or too long. The share is raised, to a "
-        "tenth at most, if it gives less than 64 KiB of text in all. Above 0, at least one piece. "
+        "or blocks of documents where these are too few or too long. The share is raised, to a "
+        "tenth at most, if it gives less than 64 KiB of text in all. Above 0, at least one block. "
         "0: none, and evaluations are skipped.")
       .below(0, 1)
       .used_if("data.eval", {"null"});
