@@ -270,7 +270,7 @@ TEST(RequireFreeSpace, NamesBothFigures) {
 }
 
 // The kernel gives such a file a page at a time, as a network file system may give any.
-TEST(ReadPieces, AreWholeWhereAReadGivesLess) {
+TEST(ReadChunks, AreWholeWhereAReadGivesLess) {
   std::vector<size_t> sizes;
   read_chunks("/proc/self/smaps", [&](std::string_view chunk) { sizes.push_back(chunk.size()); });
   ASSERT_FALSE(sizes.empty());

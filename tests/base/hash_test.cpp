@@ -66,7 +66,7 @@ TEST(Crc32c, EqualsTheDefinitionAtEveryLengthAndAlignment) {
   }
 }
 
-TEST(Crc32c, ExtendsOverPieces) {
+TEST(Crc32c, ExtendsOverParts) {
   const std::string bytes = "some bytes that arrive in two parts";
   for (size_t cut = 0; cut <= bytes.size(); ++cut) {
     const uint32_t first = crc32c(0, bytes.data(), cut);
