@@ -1095,7 +1095,7 @@ struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
   std::map<std::string, std::string> chosen;  // a key that lmtrain chose -> why (config/recipe.h)
-  bool is_written = false;  // a person wrote the config: it is no run's own config.json
+  bool by_person = false;  // a person wrote the config: it is no run's own config.json
   bool given(const std::string& key) const { return by_key.contains(key); }
   // Returns the origin of the key, else of the nearest section around it, else "".
   std::string origin(std::string key) const;

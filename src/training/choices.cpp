@@ -127,7 +127,7 @@ void require_shape(const ModelConfig& model) {
 void resolve_choices(Config& config, const PreparedData& data, int num_processes,
                      const Processes& processes) {
   const bool recipe = takes_recipe(config);
-  if (!recipe && config.origins.is_written && !config.init_from) {
+  if (!recipe && config.origins.by_person && !config.init_from) {
     log_note(
         "optimizer.lr is given, so that no setting is chosen; without it: the recipe of "
         "docs/recipe.md");
