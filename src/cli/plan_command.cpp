@@ -17,11 +17,11 @@
 #include "training/choices.h"
 #include "training/expected_loss.h"
 #include "training/length_picture.h"
+#include "training/load_run.h"
 #include "training/micro_batch_limits.h"
 #include "training/plan.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/restore.h"
 
 namespace lmtrain {
 namespace {

@@ -15,9 +15,9 @@
 #include "eval/eval_share.h"
 #include "formats/token_shard.h"
 #include "training/bench.h"
+#include "training/load_run.h"
 #include "training/matmul_rate.h"
 #include "training/resolve.h"
-#include "training/restore.h"
 
 namespace lmtrain {
 namespace {
