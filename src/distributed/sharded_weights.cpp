@@ -56,9 +56,9 @@ void ShardedWeights::release(size_t module) {
 }
 
 void ShardedWeights::gradient_ready(const ElementRange& elements) {
-  const auto found = std::find_if(modules_.begin(), modules_.end(), [&](const DividedRange& module) {
-    return module.elements == elements;
-  });
+  const auto found =
+      std::find_if(modules_.begin(), modules_.end(),
+                   [&](const DividedRange& module) { return module.elements == elements; });
   const DividedRange& ready = found == modules_.end() ? norms_ : *found;
   if (!(ready.elements == elements))
     throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are no module"));

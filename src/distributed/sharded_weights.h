@@ -1,9 +1,9 @@
 // Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
 // Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of the norms and of
 // the ranges that it owns (OptimizerShards::chunks). Before the model uses the weights of a
-// module (model/module_weights.h), the processes gather them; after the use they release them. They sum a ready
-// gradient into its owners' ranges, and release the rest. A thread makes these exchanges while the
-// model computes, over its own connections (Processes::extra_groups).
+// module (model/module_weights.h), the processes gather them; after the use they release them. They
+// sum a ready gradient into its owners' ranges, and release the rest. A thread makes these
+// exchanges while the model computes, over its own connections (Processes::extra_groups).
 //
 // Flat buffers have the size of all weights, so offsets and views are the same as without sharding.
 // Released elements take no memory (device/releasable_memory.h). Not thread-safe.

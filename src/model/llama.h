@@ -22,8 +22,8 @@
 
 #include "config/config.h"
 #include "model/key_value_cache.h"
-#include "model/parameters.h"
 #include "model/module_weights.h"
+#include "model/parameters.h"
 
 namespace lmtrain {
 
@@ -107,7 +107,7 @@ class Llama {
   // two, as a binary tree: with the bits of loss_and_gradient() and StepParts (training/step.h). A
   // part may have no micro-batches. Overwrites `grad`, the flat fp32 buffer. Calls `finished` for
   // each module whose gradient is final, and for the norms at the end. Returns the scaled losses by
-  // part. If it throws, it has still started, released and finished all modules, unless a module
+  // part. If it throws, it has still started, released and finished all modules, unless a gather
   // itself fails. Throws Error(kInternal) without read_by_modules().
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_modules(
       const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
@@ -153,8 +153,8 @@ class Llama {
   // Goes through the modules from the embedding to the last layer: awaits each, starts the next,
   // calls compute(module), and releases it. Starts the head at the end, and does not await it.
   void pass_forward(const std::function<void(size_t module)>& compute);
-  // Returns what target_losses() does, after read_by_modules(). Without a micro-batch (null) it only
-  // takes part in the gathers of other processes, and returns nothing.
+  // Returns what target_losses() does, after read_by_modules(). Without a micro-batch (null) it
+  // only takes part in the gathers of other processes, and returns nothing.
   TargetLosses target_losses_by_modules(const MicroBatch* micro);
 
   Parameters& parameters_;

@@ -125,9 +125,9 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
 }
 
 std::vector<double> accumulate_by_modules(Llama& model, const Batch& batch,
-                                         const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale,
-                                         const ElementsFinished& finished) {
+                                          const std::vector<RowRange>& parts, int64_t micro_rows,
+                                          const at::Tensor& grad, double loss_scale,
+                                          const ElementsFinished& finished) {
   std::vector<std::vector<MicroBatch>> micros(parts.size());
   try {
     for (size_t part = 0; part < parts.size(); ++part) {

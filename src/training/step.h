@@ -39,9 +39,9 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, i
 // and overwrites `grad` with the sum of the gradients. `micro_rows` rows go through a layer at
 // once. Calls `finished` for every module and for the norms, also when it throws.
 std::vector<double> accumulate_by_modules(Llama& model, const Batch& batch,
-                                         const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale,
-                                         const ElementsFinished& finished);
+                                          const std::vector<RowRange>& parts, int64_t micro_rows,
+                                          const at::Tensor& grad, double loss_scale,
+                                          const ElementsFinished& finished);
 
 // Computes the forward and backward of a step in parts (parallel.sum "exact"). The rows of the
 // batch are divided into parts, whose number is a power of two. The gradients of the parts are

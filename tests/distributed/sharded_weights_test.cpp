@@ -161,7 +161,7 @@ TEST(ShardedWeights, AFailureLeavesNoOtherWaiting) {
     const auto step = [&](const Batch& rows) {
       weights.begin_step();
       accumulate_by_modules(engine.model(), rows, {{0, rows.rows}}, 1, engine.gradient(), 1,
-                           hand_over(weights));
+                            hand_over(weights));
     };
     if (processes.is_first()) {
       EXPECT_THROW(step(too_long), Error);
