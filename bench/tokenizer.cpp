@@ -5,7 +5,7 @@
 //   bench_tokenizer ids MODEL TEXTS IDS [DECODED]        the ids of TEXTS; processor seconds to
 //   open
 //                                                        the model, to encode, and once more
-//   bench_tokenizer pieces PATH...                       for each known rule, documents that our
+//   bench_tokenizer splits PATH...                       for each known rule, documents that our
 //                                                        scanner cuts otherwise than PCRE2; MB/s
 //   bench_tokenizer corpus BYTES FOLDER PATH...          a corpus of that size from the text
 //   bench_tokenizer prepare MODEL THREADS FOLDER CACHE   seconds and peak memory of preparing it
@@ -210,7 +210,7 @@ Json write_texts(const fs::path& path, const std::vector<std::string>& paths) {
 }
 
 // Each document is cut by both, and what differs is counted.
-Json compare_pieces(const std::vector<std::string>& paths) {
+Json compare_splits(const std::vector<std::string>& paths) {
   std::vector<std::string> texts = texts_of(corpus_of(paths));
   size_t bytes = 0;
   for (std::string& text : texts) {
@@ -224,23 +224,23 @@ Json compare_pieces(const std::vector<std::string>& paths) {
     const SplitScanner scanner = SplitScanner::of(pattern).value();
     const SplitRegex regex(pattern, "pattern");
     SplitRegex::Matcher matcher;
-    size_t pieces = 0;
+    size_t splits = 0;
     size_t differences = 0;
     double seconds = 0;
     double regex_seconds = 0;
     for (const std::string& text : texts) {
       const double start = processor_seconds();
-      const auto found = pieces_by_scanner(scanner, text);
+      const auto found = splits_by_scanner(scanner, text);
       const double middle = processor_seconds();
-      const auto expected = pieces_by_regex(regex, matcher, text);
+      const auto expected = splits_by_regex(regex, matcher, text);
       seconds += middle - start;
       regex_seconds += processor_seconds() - middle;
-      pieces += found.size();
+      splits += found.size();
       if (found != expected) ++differences;
     }
     const double megabytes = static_cast<double>(bytes) / 1e6;
     rules.push_back({{"pattern", pattern},
-                     {"pieces", pieces},
+                     {"splits", splits},
                      {"differing_documents", differences},
                      {"mb_per_s", megabytes / seconds},
                      {"pcre2_mb_per_s", megabytes / regex_seconds}});
@@ -313,8 +313,8 @@ int run(const std::vector<std::string>& words) {
     result = train_model(words[1], std::atoi(words[2].c_str()), words[3], from(4));
   } else if (words.size() > 2 && words[0] == "texts") {
     result = write_texts(words[1], from(2));
-  } else if (words.size() > 1 && words[0] == "pieces") {
-    result = compare_pieces(from(1));
+  } else if (words.size() > 1 && words[0] == "splits") {
+    result = compare_splits(from(1));
   } else if (words.size() > 3 && words[0] == "corpus") {
     result = make_corpus(std::strtoull(words[1].c_str(), nullptr, 10), words[2], from(3));
   } else if (words.size() == 5 && words[0] == "prepare") {

@@ -100,8 +100,8 @@ def micro_batches(tokens, spec, step):
     """Inputs and targets [micro_rows, length]: consecutive rows of one stream, each sharing one token with the next."""
     rows, length, micro_rows = spec["rows"], spec["length"], spec["micro_rows"]
     begin = step * rows * length
-    piece = tokens[begin : begin + rows * length + 1]
-    inputs, targets = piece[:-1].view(rows, length), piece[1:].view(rows, length)
+    window = tokens[begin : begin + rows * length + 1]
+    inputs, targets = window[:-1].view(rows, length), window[1:].view(rows, length)
     for row in range(0, rows, micro_rows):
         yield inputs[row : row + micro_rows].to(spec["device"]), targets[row : row + micro_rows].to(spec["device"])
 
@@ -240,9 +240,9 @@ def trainer(spec):
             return spec["steps"] * spec["rows"]
 
         def __getitem__(self, row):
-            piece = tokens[row * length : (row + 1) * length + 1]
+            window = tokens[row * length : (row + 1) * length + 1]
             # shift_labels: targets as they are, else the model would drop the last of each row
-            return {"input_ids": piece[:-1], "labels": piece[1:], "shift_labels": piece[1:]}
+            return {"input_ids": window[:-1], "labels": window[1:], "shift_labels": window[1:]}
 
     ends, losses = [], []
 

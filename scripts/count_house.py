@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the pieces of the source tree, so that a change of its structure can be compared with what was before. Prints a Markdown table.
+"""Counts the parts of the source tree, so that a change of its structure can be compared with what was before. Prints a Markdown table.
 
     scripts/count_house.py                    this tree
     scripts/count_house.py BEFORE [AFTER]     two trees side by side: folders, or commits of this repository

@@ -164,7 +164,7 @@ FileSum write_file_synced(const fs::path& path, std::string_view bytes) {
 
 FileSum copy_file_synced(const fs::path& from, const fs::path& to) {
   FileWriter writer(to);
-  read_pieces(from, [&](std::string_view piece) { writer.write(piece); });
+  read_chunks(from, [&](std::string_view chunk) { writer.write(chunk); });
   writer.finish();
   return {writer.size(), writer.crc()};
 }

@@ -102,14 +102,14 @@ class FileLock {
 // Returns the bytes of a small file. Throws Error(kData) when it has more than kMostOfSmallFile
 // bytes (read_file.h, which has functions for larger ones).
 std::string read_file(const std::filesystem::path& path);
-// Reads the file in pieces of 1 MiB, from its beginning up to `most` bytes.
-void read_pieces(const std::filesystem::path& path,
+// Reads the file in chunks of 1 MiB, from its beginning up to `most` bytes.
+void read_chunks(const std::filesystem::path& path,
                  const std::function<void(std::string_view)>& visit, uint64_t most = UINT64_MAX);
 // Returns size and CRC-32C of the file's first `most` bytes, or of all of it where it is shorter.
-// It reads in pieces, so memory is constant.
+// It reads in chunks, so memory is constant.
 FileSum sum_file(const std::filesystem::path& path, uint64_t most = UINT64_MAX);
 // These two write a file from its beginning, fsync it, and return its sum. They do not sync its
-// folder. The copy is made in pieces, so memory is constant.
+// folder. The copy is made in chunks, so memory is constant.
 FileSum write_file_synced(const std::filesystem::path& path, std::string_view bytes);
 FileSum copy_file_synced(const std::filesystem::path& from, const std::filesystem::path& to);
 // Writes PATH.tmp, syncs it and renames it to PATH: a reader sees the old bytes or the new ones,

@@ -20,7 +20,7 @@ namespace lmtrain {
 
 enum class RandomStream : uint64_t {
   kInit = 1,        // initial weights
-  kCut = 2,         // lengths of the pieces that a document is cut into
+  kCut = 2,         // lengths of the sequences that a document is cut into
   kOrder = 3,       // order of rows, and of documents in a stream
   kCurriculum = 4,  // order of the lengths of batches
   kSample = 5,      // tokens of generated text

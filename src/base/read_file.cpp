@@ -95,13 +95,13 @@ std::string read_file_or_pipe(const fs::path& path, uint64_t most) {
   return read_all(fd.get(), path, 0, most, wait_until_readable);
 }
 
-void read_pieces(const fs::path& path, const std::function<void(std::string_view)>& visit,
+void read_chunks(const fs::path& path, const std::function<void(std::string_view)>& visit,
                  uint64_t most) {
   FileReader file(path);
-  constexpr size_t kPiece = size_t{1} << 20;
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kPiece);
+  constexpr size_t kChunk = size_t{1} << 20;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kChunk);
   while (most > 0) {
-    const size_t size = std::min<uint64_t>(kPiece, most);
+    const size_t size = std::min<uint64_t>(kChunk, most);
     size_t filled = 0;
     while (filled < size) {  // a network file system may give less than it is asked for
       const size_t got = file.read(buffer.get() + filled, size - filled);
@@ -116,11 +116,11 @@ void read_pieces(const fs::path& path, const std::function<void(std::string_view
 
 FileSum sum_file(const fs::path& path, uint64_t most) {
   FileSum sum;
-  read_pieces(
+  read_chunks(
       path,
-      [&](std::string_view piece) {
-        sum.crc = crc32c(sum.crc, piece.data(), piece.size());
-        sum.size += piece.size();
+      [&](std::string_view chunk) {
+        sum.crc = crc32c(sum.crc, chunk.data(), chunk.size());
+        sum.size += chunk.size();
       },
       most);
   return sum;

@@ -39,7 +39,7 @@ struct Batch {
   std::vector<int32_t> inputs;   // [rows x length]; padding holds id 0
   std::vector<int32_t> targets;  // [rows x length]; kNoTarget where nothing is trained
   // The documents of all rows of the whole batch, by position. A document occurs once for each of
-  // its pieces.
+  // its sequences.
   std::vector<int64_t> documents;  // indices in the shard
   // Segments begin at these flattened positions (row * length + position), ascending; the first
   // position of every row is among them. Attention and position ids stay inside a segment. Empty:

@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "batching/batch_plan.h"
-#include "batching/pieces.h"
 #include "batching/row_stream.h"
+#include "batching/rows.h"
 #include "batching/source_groups.h"
 
 namespace lmtrain {
@@ -25,17 +25,17 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
                                 const ShuffleKey& key, const Poll& poll) {
   const int64_t min_length = sequence.min_length;
   const int64_t max_length = sequence.max_length;
-  const auto pieces = [&](const CutRule& cut) -> std::unique_ptr<Rows> {
-    return std::make_unique<PieceRows>(shard, documents, cut, poll);
+  const auto cut_rows = [&](const CutRule& cut) -> std::unique_ptr<Rows> {
+    return std::make_unique<SequenceRows>(shard, documents, cut, poll);
   };
   switch (sequence.batching) {
     case Batching::kBucket:
-      return pieces(
+      return cut_rows(
           bucket_cut(fingerprint, min_length, max_length, sequence.cut == BucketCut::kBalanced));
     case Batching::kPad:
-      return pieces(pad_cut(min_length, max_length));
+      return cut_rows(pad_cut(min_length, max_length));
     case Batching::kPack:
-      return pieces(pack_cut(max_length));
+      return cut_rows(pack_cut(max_length));
     case Batching::kConcat:
       // No rows have length 0.
       return std::make_unique<ConcatRows>(shard, documents, max_length,
@@ -46,15 +46,15 @@ std::unique_ptr<Rows> make_rows(const TokenShard& shard, const DocumentList& doc
 
 // Appends the documents and segments of a stream row of `length`, from position `begin` on. If rows
 // of the batch are shorter, the stream row becomes several of them.
-void add_rows(Batch& batch, int64_t begin, int64_t length, const std::vector<RowPart>& parts,
-              bool apart) {
-  for (const RowPart& part : parts) batch.documents.push_back(part.document);
-  auto part = parts.begin();
+void add_rows(Batch& batch, int64_t begin, int64_t length,
+              const std::vector<RowSequence>& sequences, bool apart) {
+  for (const RowSequence& sequence : sequences) batch.documents.push_back(sequence.document);
+  auto sequence = sequences.begin();
   for (int64_t at = 0; at < length; at += batch.length) {
     batch.segments.push_back(static_cast<int32_t>(begin + at));
-    for (; part != parts.end() && part->position < at + batch.length; ++part) {
-      if (apart && part->position > at)
-        batch.segments.push_back(static_cast<int32_t>(begin + part->position));
+    for (; sequence != sequences.end() && sequence->position < at + batch.length; ++sequence) {
+      if (apart && sequence->position > at)
+        batch.segments.push_back(static_cast<int32_t>(begin + sequence->position));
     }
   }
 }
@@ -172,15 +172,16 @@ void BatchOrder::Impl::summarize() {
   for (size_t i = 0; i < streams.size(); ++i) {
     const int64_t end = plan->row_before(num_batches, i);
     double trained = 0;
-    double pieces = 0;
+    double sequences = 0;
     for (size_t group = 0; group < rows.size(); ++group) {
       const RowLength& of_length = group_rows[i][group].of_length;
       trained += passes(i, group, end) * static_cast<double>(of_length.targets);
-      pieces += sources.groups[group].weight * static_cast<double>(of_length.pieces);
+      sequences += sources.groups[group].weight * static_cast<double>(of_length.sequences);
     }
     num_targets += std::llround(trained);
-    lengths.push_back({streams[i].length, streams[i].rows.rows_of_epochs(1), std::llround(pieces),
-                       std::llround(streams[i].targets_per_epoch), plan->batches_of(i)});
+    lengths.push_back({streams[i].length, streams[i].rows.rows_of_epochs(1),
+                       std::llround(sequences), std::llround(streams[i].targets_per_epoch),
+                       plan->batches_of(i)});
   }
   double given = 0;
   for (size_t i = 0; i < sources.sources.size(); ++i) {
@@ -212,10 +213,10 @@ Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
   batch.targets.assign(num_read, kNoTarget);
   batch.segments.reserve(static_cast<size_t>(batch.batch_rows));
   RowStream::Reader reader(stream.rows);
-  std::vector<RowPart> parts;
+  std::vector<RowSequence> sequences;
   const int64_t num_rows = batch_tokens / stream.length;
   for (int64_t i = 0; i < num_rows; ++i) {
-    parts.clear();
+    sequences.clear();
     bool apart = false;
     if (i < slot.num_rows) {
       const RowStream::SourceRow found = reader.at(slot.first_row + i);
@@ -226,13 +227,13 @@ Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
         const auto length = static_cast<size_t>(stream.length);
         batch.num_targets +=
             of_group.fill(index, found.row, std::span(batch.inputs).subspan(begin, length),
-                          std::span(batch.targets).subspan(begin, length), parts);
+                          std::span(batch.targets).subspan(begin, length), sequences);
       } else {
-        batch.num_targets += of_group.lay_out(index, found.row, parts);
+        batch.num_targets += of_group.lay_out(index, found.row, sequences);
       }
-      apart = of_group.parts_are_apart();
+      apart = of_group.sequences_are_apart();
     }
-    add_rows(batch, i * stream.length, stream.length, parts, apart);
+    add_rows(batch, i * stream.length, stream.length, sequences, apart);
   }
   if (batch.segments.size() == static_cast<size_t>(batch.batch_rows)) batch.segments.clear();
   keep_positions(batch, first_position, end_position, read_first * stream.length);

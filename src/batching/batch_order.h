@@ -1,7 +1,7 @@
 // A BatchOrder says which rows make up batch k: a pure function of (fingerprint, seed, config, k).
 // docs/batching.md states it exactly.
 //
-//   bucket   documents cut into pieces of 2^k targets; tails below min_length share rows
+//   bucket   documents cut into sequences of 2^k targets; tails below min_length share rows
 //   pad      whole documents, each in the smallest power-of-two row that holds it
 //   pack     whole documents, as many to a row as fit
 //   concat   documents joined in one order, cut at max_length; targets at their boundaries masked
@@ -45,7 +45,7 @@ struct BatchOrderSpec {
 class BatchOrder {
  public:
   // Throws Error(kConfig) for a run that cannot be planned (BatchPlan::extend); Error(kData) where
-  // there is nothing to train on, or more than PieceRows takes (pieces.h); Error(kInternal) for
+  // there is nothing to train on, or more than SequenceRows takes (rows.h); Error(kInternal) for
   // `sources` that do not fit (group_sources) and for `replans` out of order; and what the poll
   // throws.
   explicit BatchOrder(const BatchOrderSpec& spec);

@@ -1,4 +1,4 @@
-// The length of a run, and summaries of its plan. The summaries count rows, pieces, targets and
+// The length of a run, and summaries of its plan. The summaries count rows, sequences, targets and
 // batches by length, by cycle and by source. `plan`, the run's summary and metrics show them. An
 // epoch of the mixture has each source as often as its weight says.
 #pragma once
@@ -28,9 +28,9 @@ struct Replan {
 struct LengthSummary {
   int64_t length = 0;
   int64_t rows_per_epoch = 0;
-  int64_t pieces_per_epoch = 0;   // parts of documents in those rows
-  int64_t targets_per_epoch = 0;  // positions that train
-  int64_t batches = 0;            // in the planned run
+  int64_t sequences_per_epoch = 0;  // sequences in those rows (rows.h)
+  int64_t targets_per_epoch = 0;    // positions that train
+  int64_t batches = 0;              // in the planned run
 
   int64_t positions_per_epoch() const { return rows_per_epoch * length; }
   int64_t padding_per_epoch() const { return positions_per_epoch() - targets_per_epoch; }

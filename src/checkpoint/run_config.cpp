@@ -139,7 +139,7 @@ RunConfig read_run_config(const RunFolder& run) {
   std::optional<Kept> kept;
   const std::string text = read_own_text(run, kept);
   try {
-    return {parse_config(text, run.config().string(), {}, InitFrom::kSkip),
+    return {parse_config(text, run.config().string(), {}, ConfigAuthor::kRun),
             identity_in(sealed_json(text))};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
@@ -157,7 +157,8 @@ RunConfig read_run_config(const RunFolder& run) {
 
 Config read_run_config(const RunFolder& run, const std::vector<std::string>& overrides) {
   std::optional<Kept> kept;
-  return parse_config(read_own_text(run, kept), run.config().string(), overrides, InitFrom::kSkip);
+  return parse_config(read_own_text(run, kept), run.config().string(), overrides,
+                      ConfigAuthor::kRun);
 }
 
 bool is_model_folder(const fs::path& folder) {

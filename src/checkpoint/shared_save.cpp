@@ -31,12 +31,12 @@ std::string part_note(const std::string& attempt, int rank) { return str(attempt
 
 // Returns the note in which a process reports its part:
 // {"files": {NAME: [[offset, size, crc], ...]}}, or {"error": KIND, "message": TEXT}.
-std::string note_of(const WrittenPieces& written) {
+std::string note_of(const WrittenChunks& written) {
   json files = json::object();
-  for (const auto& [name, pieces] : written) {
+  for (const auto& [name, chunks] : written) {
     json list = json::array();
-    for (const FilePiece& piece : pieces)
-      list.push_back({piece.offset, piece.sum.size, piece.sum.crc});
+    for (const FileChunk& chunk : chunks)
+      list.push_back({chunk.offset, chunk.sum.size, chunk.sum.crc});
     files[name] = std::move(list);
   }
   return json{{"files", std::move(files)}}.dump();
@@ -49,18 +49,18 @@ std::string note_of(const std::exception& error) {
 }
 
 // Returns the chunks in a note of the process `name`, or throws the error in it.
-WrittenPieces pieces_in(const std::string& note, const std::string& name) {
+WrittenChunks chunks_in(const std::string& note, const std::string& name) {
   const json fields = json::parse(note);
   if (fields.contains("error")) {
     throw Error(fields.at("error").get<ErrorKind>(),
                 str(name, ": ", fields.at("message").get<std::string>()));
   }
-  WrittenPieces written;
+  WrittenChunks written;
   for (const auto& [file, list] : fields.at("files").items()) {
-    std::vector<FilePiece>& pieces = written[file];
-    for (const json& piece : list) {
-      pieces.push_back({piece.at(0).get<uint64_t>(),
-                        {piece.at(1).get<uint64_t>(), piece.at(2).get<uint32_t>()}});
+    std::vector<FileChunk>& chunks = written[file];
+    for (const json& chunk : list) {
+      chunks.push_back({chunk.at(0).get<uint64_t>(),
+                        {chunk.at(1).get<uint64_t>(), chunk.at(2).get<uint32_t>()}});
     }
   }
   return written;
@@ -98,16 +98,16 @@ void DividedFiles::create(const fs::path& folder) const {
   for (const auto& [name, file] : files_) create_file_of_size(folder / name, file.file_size());
 }
 
-WrittenPieces DividedFiles::write(const fs::path& folder, const CheckpointSnapshot& snapshot,
+WrittenChunks DividedFiles::write(const fs::path& folder, const CheckpointSnapshot& snapshot,
                                   bool with_headers) const {
-  WrittenPieces written;
+  WrittenChunks written;
   for_each_tensor_file(layout_, snapshot, dtype_, [&](const CheckpointFile& mine) {
     const SafetensorsLayout& file = files_.at(mine.name);
     std::vector<std::pair<uint64_t, const TensorToWrite*>> places;
     for (const TensorToWrite& tensor : mine.tensors)
       places.emplace_back(file.offset_of(tensor), &tensor);
     std::sort(places.begin(), places.end());
-    PieceWriter writer(folder / mine.name);
+    ChunkWriter writer(folder / mine.name);
     if (with_headers) {
       writer.write(0, file.length());
       writer.write(file.length().size(), file.header());
@@ -117,21 +117,21 @@ WrittenPieces DividedFiles::write(const fs::path& folder, const CheckpointSnapsh
                    {static_cast<const char*>(tensor->data), SafetensorsLayout::size_of(*tensor)});
     }
     writer.finish();
-    written[mine.name] = writer.pieces();
+    written[mine.name] = writer.chunks();
   });
   return written;
 }
 
 std::map<std::string, ManifestEntry> DividedFiles::join(
-    const std::vector<WrittenPieces>& parts) const {
+    const std::vector<WrittenChunks>& parts) const {
   std::map<std::string, ManifestEntry> sums;
   for (const auto& [name, file] : files_) {
-    std::vector<FilePiece> pieces;
-    for (const WrittenPieces& part : parts) {
-      const std::vector<FilePiece>& more = part.at(name);
-      pieces.insert(pieces.end(), more.begin(), more.end());
+    std::vector<FileChunk> chunks;
+    for (const WrittenChunks& part : parts) {
+      const std::vector<FileChunk>& more = part.at(name);
+      chunks.insert(chunks.end(), more.begin(), more.end());
     }
-    const FileSum sum = joined_sum(std::move(pieces), file.file_size(), name);
+    const FileSum sum = joined_sum(std::move(chunks), file.file_size(), name);
     sums[name] = {sum.size, sum.crc};
   }
   return sums;
@@ -217,11 +217,11 @@ void SharedSave::lead(const std::string& attempt, const CheckpointSnapshot& snap
 
 std::map<std::string, ManifestEntry> SharedSave::write_with_others(
     const std::string& attempt, const fs::path& folder, const CheckpointSnapshot& snapshot) const {
-  std::vector<WrittenPieces> parts;
+  std::vector<WrittenChunks> parts;
   // write_checkpoint() removes the folder after an error, so the error must wait until all have
   // written.
   std::exception_ptr failure;
-  const auto add = [&](const std::function<WrittenPieces()>& part) {
+  const auto add = [&](const std::function<WrittenChunks()>& part) {
     try {
       parts.push_back(part());
     } catch (const ProcessLost&) {
@@ -235,7 +235,7 @@ std::map<std::string, ManifestEntry> SharedSave::write_with_others(
     const std::string name = processes_.name_of(rank);
     const Activity waiting("waiting for the part of a checkpoint that is written by", name);
     add([&] {
-      return pieces_in(processes_.take_note(part_note(attempt, rank), rank, patience(config_)),
+      return chunks_in(processes_.take_note(part_note(attempt, rank), rank, patience(config_)),
                        name);
     });
   }

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_pieces.h"
+#include "base/file_chunks.h"
 #include "checkpoint/checkpoint.h"
 #include "distributed/checkpoint_writers.h"
 #include "distributed/optimizer_shards.h"
@@ -30,7 +30,7 @@
 namespace lmtrain {
 
 // The chunks of files that a process has written, by file name.
-using WrittenPieces = std::map<std::string, std::vector<FilePiece>>;
+using WrittenChunks = std::map<std::string, std::vector<FileChunk>>;
 
 // Writes the two tensor files of a checkpoint together with other processes.
 class DividedFiles {
@@ -47,11 +47,11 @@ class DividedFiles {
   // With `with_headers` it also writes the headers, which one process must do. Throws:
   //   Error(kIo)        the files are missing or cannot be written
   //   Error(kInternal)  the files have no place for a tensor
-  WrittenPieces write(const std::filesystem::path& folder, const CheckpointSnapshot& snapshot,
+  WrittenChunks write(const std::filesystem::path& folder, const CheckpointSnapshot& snapshot,
                       bool with_headers) const;
   // Returns size and CRC-32C of each file, by name, from the chunks of all processes. Throws
   // Error(kInternal) if the chunks leave a gap or overlap.
-  std::map<std::string, ManifestEntry> join(const std::vector<WrittenPieces>& parts) const;
+  std::map<std::string, ManifestEntry> join(const std::vector<WrittenChunks>& parts) const;
 
  private:
   ParameterLayout layout_;

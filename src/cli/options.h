@@ -135,7 +135,7 @@ inline void add_config_options(CLI::App& command, std::string& config,
 // best checkpoint is taken. Throws the errors of load_config and best_checkpoint_of.
 inline Config load_new_config(const std::string& config,
                               const std::vector<std::string>& overrides) {
-  return load_config(config, overrides, InitFrom::kRead, best_checkpoint_of);
+  return load_config(config, overrides, ConfigAuthor::kPerson, best_checkpoint_of);
 }
 
 }  // namespace lmtrain

@@ -17,11 +17,11 @@
 #include "training/choices.h"
 #include "training/expected_loss.h"
 #include "training/length_picture.h"
+#include "training/load_run.h"
 #include "training/micro_batch_limits.h"
 #include "training/plan.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/restore.h"
 
 namespace lmtrain {
 namespace {
@@ -87,7 +87,7 @@ Json to_json(const Shown& shown) {
   for (const LengthSummary& length : shown.order.lengths()) {
     lengths.push_back({{"length", length.length},
                        {"rows_per_epoch", length.rows_per_epoch},
-                       {"pieces_per_epoch", length.pieces_per_epoch},
+                       {"sequences_per_epoch", length.sequences_per_epoch},
                        {"targets_per_epoch", length.targets_per_epoch},
                        {"padding_per_epoch", length.padding_per_epoch()},
                        {"batches", length.batches}});
@@ -149,10 +149,10 @@ std::string percent(int64_t part, int64_t whole) {
 }
 
 Table lengths_table(const Shown& shown) {
-  Table table = {{"length", "rows", "pieces", "targets", "share", "padding", "batches"}};
+  Table table = {{"length", "rows", "sequences", "targets", "share", "padding", "batches"}};
   for (const LengthSummary& length : shown.order.lengths()) {
     table.push_back(
-        {str(length.length), str(length.rows_per_epoch), str(length.pieces_per_epoch),
+        {str(length.length), str(length.rows_per_epoch), str(length.sequences_per_epoch),
          str(length.targets_per_epoch), percent(length.targets_per_epoch, shown.targets_trained()),
          percent(length.padding_per_epoch(), length.positions_per_epoch()), str(length.batches)});
   }

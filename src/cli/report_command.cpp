@@ -50,7 +50,7 @@ std::vector<RunFolder> runs_of(const std::vector<std::string>& typed) {
 // config.
 std::optional<int64_t> parameters_of(const RunFolder& run) {
   try {
-    const Config config = load_config(run.config().string(), {}, InitFrom::kSkip);
+    const Config config = load_config(run.config().string(), {}, ConfigAuthor::kRun);
     if (!config.model.vocab_size) return std::nullopt;
     return ParameterLayout(config.model, *config.model.vocab_size).num_parameters();
   } catch (const Error&) {

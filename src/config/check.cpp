@@ -167,7 +167,7 @@ void check_optimizer(const Config& config, Rules& rules) {
           "% are together more than the run"));
 }
 
-void check_run_length(const TrainConfig& c, bool is_written, const SettingReader& reader,
+void check_run_length(const TrainConfig& c, bool by_person, const SettingReader& reader,
                       Rules& rules) {
   std::vector<std::string> given;
   for (const char* key : {"train.steps", "train.tokens", "train.epochs", "train.time"}) {
@@ -184,7 +184,7 @@ void check_run_length(const TrainConfig& c, bool is_written, const SettingReader
   rules.require(
       !given.empty() || c.tokens.has_value(), {"train"},
       "none of train.steps, train.tokens, train.epochs, train.time has a value; give one");
-  rules.require(!c.time || is_written, {"train.time"},
+  rules.require(!c.time || by_person, {"train.time"},
                 "train.time is measured when a run begins, and this run has begun; give "
                 "train.tokens");
 }
@@ -263,7 +263,7 @@ void check_model_size(const Config& config, Rules& rules) {
 // Returns true where a size completes the shape when the run begins (training/choices.h), which
 // checks it then.
 bool completes_shape(const Config& config) {
-  if (!config.origins.is_written || !config.model.size || config.init_from) return false;
+  if (!config.origins.by_person || !config.model.size || config.init_from) return false;
   const auto given = [&](const char* key) { return config.origins.given(key); };
   return !given("model.hidden_size") || !given("model.num_attention_heads") ||
          !given("model.num_key_value_heads");
@@ -340,7 +340,7 @@ void check_config(const Config& config, SettingReader& reader) {
   check_batch(config, rules);
   check_fp8(config, rules);
   check_optimizer(config, rules);
-  check_run_length(config.train, config.origins.is_written, reader, rules);
+  check_run_length(config.train, config.origins.by_person, reader, rules);
   check_parallel(config.parallel, rules);
 }
 

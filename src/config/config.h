@@ -162,8 +162,8 @@ void add_settings(Table& t, DataConfig& c) {
       .null_is("hold out eval_fraction of data.train");
   t.add("data.eval_fraction", &c.eval_fraction,
         "Share of each source held out for evaluation: documents chosen by a hash of their text, "
-        "or pieces of documents where these are too few or too long. The share is raised, to a "
-        "tenth at most, if it gives less than 64 KiB of text in all. Above 0, at least one piece. "
+        "or blocks of documents where these are too few or too long. The share is raised, to a "
+        "tenth at most, if it gives less than 64 KiB of text in all. Above 0, at least one block. "
         "0: none, and evaluations are skipped.")
       .below(0, 1)
       .used_if("data.eval", {"null"});
@@ -238,8 +238,8 @@ void add_settings(Table& t, SequenceConfig& c) {
         "Shortest row, at most max_length; a power of two for bucket and pad.")
       .range(1, kMaxLength);
   t.add("sequence.batching", &c.batching,
-        "bucket: pieces of 2^k targets of one document; pad: whole documents, padded to a power of "
-        "two; pack: documents packed, attention kept inside each; concat: one stream cut at "
+        "bucket: sequences of 2^k targets of one document; pad: whole documents, padded to a power "
+        "of two; pack: documents packed, attention kept inside each; concat: one stream cut at "
         "max_length.");
   t.add("sequence.cut", &c.cut,
         "How bucket cuts. balanced: lengths drawn so that every bucket gets about the same tokens; "
@@ -1095,7 +1095,7 @@ struct ConfigOrigins {
   std::map<std::string, std::string>
       by_key;  // "optimizer.lr" or a section -> "run.json:12", "--set ..."
   std::map<std::string, std::string> chosen;  // a key that lmtrain chose -> why (config/recipe.h)
-  bool is_written = false;  // a person wrote the config: it is no run's own config.json
+  bool by_person = false;  // a person wrote the config: it is no run's own config.json
   bool given(const std::string& key) const { return by_key.contains(key); }
   // Returns the origin of the key, else of the nearest section around it, else "".
   std::string origin(std::string key) const;

@@ -127,7 +127,7 @@ std::string ConfigOrigins::origin(std::string key) const {
 }
 
 Config parse_config(std::string_view text, const std::string& origin,
-                    const std::vector<std::string>& overrides, InitFrom init_from,
+                    const std::vector<std::string>& overrides, ConfigAuthor author,
                     const CheckpointOfRun& checkpoint_of_run) {
   JsonReadResult json = read_json_file_text(text, origin);
   std::vector<std::string> problems = std::move(json.problems);
@@ -138,15 +138,15 @@ Config parse_config(std::string_view text, const std::string& origin,
   config.name = default_name(origin);
   const SettingTable table = config_settings(config);
   InitFromFolder folder;
-  if (init_from == InitFrom::kRead) folder = open_init_from(*json.root, checkpoint_of_run);
+  if (author == ConfigAuthor::kPerson) folder = open_init_from(*json.root, checkpoint_of_run);
   if (folder.model) config.model = *folder.model;
 
   SettingReader reader(SettingReader::UnknownKeys::kError);
   reader.read_section(*json.root, table, "", "");
   config.origins = reader.origins();
-  config.origins.is_written = init_from == InitFrom::kRead;
+  config.origins.by_person = author == ConfigAuthor::kPerson;
   resolve_defaults(config);
-  write_out_base_width(config, /*is_of_run=*/init_from == InitFrom::kSkip);
+  write_out_base_width(config, /*is_of_run=*/author == ConfigAuthor::kRun);
   if (folder.model) config.init_from = folder.folder;
   if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
     config.tokenizer.model = folder.tokenizer_model;
@@ -168,7 +168,7 @@ Config parse_config(std::string_view text, const std::string& origin,
 }
 
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
-                   InitFrom init_from, const CheckpointOfRun& checkpoint_of_run) {
+                   ConfigAuthor author, const CheckpointOfRun& checkpoint_of_run) {
   const FileInfo info = examine(path);
   if (info.kind == FileKind::kMissing) {
     throw Error(ErrorKind::kUsage, path +
@@ -180,17 +180,17 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
   }
   constexpr uint64_t kLargestConfig = uint64_t{16} << 20;
   // A path that is typed may be a pipe; the config that a run keeps is a file.
-  const bool typed = init_from == InitFrom::kRead;
+  const bool typed = author == ConfigAuthor::kPerson;
   if (typed && info.kind == FileKind::kFile && info.size > kLargestConfig) {
     std::string beginning;
-    read_pieces(
-        path, [&](std::string_view piece) { beginning += piece; }, /*most=*/4096);
+    read_chunks(
+        path, [&](std::string_view chunk) { beginning += chunk; }, /*most=*/4096);
     require_config(beginning, path);
   }
   const std::string text =
       typed ? read_file_or_pipe(path, kLargestConfig) : read_file(path, kLargestConfig);
   if (typed) require_config(text, path);
-  return parse_config(text, path, overrides, init_from, checkpoint_of_run);
+  return parse_config(text, path, overrides, author, checkpoint_of_run);
 }
 
 namespace {

@@ -19,11 +19,10 @@ namespace lmtrain {
 
 struct JsonNode;  // config/json_reader.h
 
-// Says who wrote the config. kRead: a person. The folder that `init_from` names gives the model's
-// defaults, and a key that contradicts it is an error. The recipe may choose settings
-// (config/recipe.h). kSkip: a run. Its own config.json holds every key, and needs neither the
-// folder nor the recipe.
-enum class InitFrom { kRead, kSkip };
+// Says who wrote the config. kPerson: the folder that `init_from` names gives the model's defaults,
+// and a key that contradicts it is an error. The recipe may choose settings (config/recipe.h).
+// kRun: a run's own config.json holds every key, and needs neither the folder nor the recipe.
+enum class ConfigAuthor { kPerson, kRun };
 
 // Chooses the checkpoint when `init_from` names a run folder: returns its folder, which the config
 // keeps, or throws Error where there is none. With an empty function a run folder is a problem.
@@ -33,14 +32,15 @@ using CheckpointOfRun = std::function<std::filesystem::path(const std::filesyste
 // `origin` is the file's name for messages; its stem is the default of `name`. Relative paths stay
 // relative.
 Config parse_config(std::string_view text, const std::string& origin,
-                    const std::vector<std::string>& overrides, InitFrom init_from = InitFrom::kRead,
+                    const std::vector<std::string>& overrides,
+                    ConfigAuthor author = ConfigAuthor::kPerson,
                     const CheckpointOfRun& checkpoint_of_run = {});
-// Reads the file and parses it. With kRead `path` may also be a pipe. Throws what parse_config()
+// Reads the file and parses it. With kPerson `path` may also be a pipe. Throws what parse_config()
 // throws, Error(kUsage) for a path that does not exist or is a folder, Error(kData) for more than
 // 16 MiB, Error(kConfig) for what looks like a text to train on, Error(kIo), and StopRequested
 // (base/stop.h) for a signal while it waits for a pipe.
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
-                   InitFrom init_from = InitFrom::kRead,
+                   ConfigAuthor author = ConfigAuthor::kPerson,
                    const CheckpointOfRun& checkpoint_of_run = {});
 // Makes every path in the config absolute, as seen from the current folder: data.train, data.eval,
 // and every setting of kind kPath. Addresses with "://" stay. Throws Error(kConfig) when
@@ -51,7 +51,7 @@ void make_paths_absolute(Config& config);
 std::string why_config_cannot_hold(const std::string& path);
 
 // Returns the full configuration: every key that has an effect, defaults too. parse_config() of its
-// dump, with InitFrom::kSkip, gives an equal Config.
+// dump, with ConfigAuthor::kRun, gives an equal Config.
 nlohmann::ordered_json config_to_json(const Config& config);
 
 // Reads transformers' config.json of a Llama, Qwen3, Qwen2 or Mistral ("LlamaForCausalLM" and so

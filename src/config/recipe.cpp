@@ -274,7 +274,7 @@ void choose_adam_like(Config& config, double passes, Chooser& chooser) {
 }  // namespace
 
 bool takes_recipe(const Config& config) {
-  return config.origins.is_written && !config.init_from && !config.origins.given("optimizer.lr");
+  return config.origins.by_person && !config.init_from && !config.origins.given("optimizer.lr");
 }
 
 bool takes_run_length(const Config& config) {
@@ -284,7 +284,7 @@ bool takes_run_length(const Config& config) {
 }
 
 bool takes_model_size(const Config& config) {
-  if (!config.origins.is_written) return false;
+  if (!config.origins.by_person) return false;
   if (config.model.size) return config.model.size == "auto";
   return takes_recipe(config) && !gives_shape(config);
 }

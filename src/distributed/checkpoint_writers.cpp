@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/file_pieces.h"
+#include "base/file_chunks.h"
 
 namespace lmtrain {
 namespace {

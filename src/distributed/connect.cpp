@@ -78,12 +78,12 @@ void end_process(const Loss& loss) {
 
 class GlooProcesses final : public Processes {
  public:
-  GlooProcesses(const Launch& launch, const Rendezvous& meeting, milliseconds timeout,
+  GlooProcesses(const Launch& launch, const Rendezvous& found, milliseconds timeout,
                 NcclLibrary library)
-      : store_(meeting.store), timeout_(timeout), library_(std::move(library)) {
+      : store_(found.store), timeout_(timeout), library_(std::move(library)) {
     rank_ = launch.rank;
     count_ = launch.count;
-    const std::vector<Member>& members = meeting.members;
+    const std::vector<Member>& members = found.members;
     const Member& self = members[static_cast<size_t>(rank_)];
     local_count_ = 0;
     processor_sharers_ = 0;
@@ -390,8 +390,8 @@ std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds 
                                              const NcclLibrary& library) {
   const QuietStreams quiet;
   try {
-    const Rendezvous meeting = rendezvous(launch, timeout);
-    return std::make_unique<GlooProcesses>(launch, meeting, timeout, library);
+    const Rendezvous found = rendezvous(launch, timeout);
+    return std::make_unique<GlooProcesses>(launch, found, timeout, library);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

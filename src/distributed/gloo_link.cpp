@@ -15,8 +15,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// The `piece` of tree_sum() on a GPU, in elements: each piece costs the launch of an exchange.
-constexpr int64_t kDevicePiece = int64_t{1} << 22;
+// The `message` of tree_sum() on a GPU, in elements: each message costs the launch of an exchange.
+constexpr int64_t kDeviceMessage = int64_t{1} << 22;
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
                                                                  milliseconds timeout) {
@@ -95,7 +95,7 @@ void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& 
 
 void GlooLink::reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
   if (is_tree()) {
-    tree_sum(flat, ranges, rank_, swapping("sum"), flat.is_cpu() ? kHostPiece : kDevicePiece);
+    tree_sum(flat, ranges, rank_, swapping("sum"), flat.is_cpu() ? kHostMessage : kDeviceMessage);
   } else {
     ring_sum(flat, ranges, rank_, passing_on("sum"));
   }

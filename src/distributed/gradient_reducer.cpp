@@ -7,7 +7,7 @@
 #include "device/torch_headers.h"
 #include "distributed/sharded_weights.h"
 #include "model/llama.h"
-#include "model/weight_pieces.h"
+#include "model/module_weights.h"
 
 namespace lmtrain {
 namespace {
@@ -41,7 +41,7 @@ class WholeReducer final : public GradientReducer {
 
 std::vector<DividedRange> evenly_divided_chunks(const ParameterLayout& layout, int count) {
   std::vector<DividedRange> chunks;
-  for (const WeightPiece& chunk : backward_chunks(layout, /*least_layers=*/1))
+  for (const WeightRange& chunk : backward_chunks(layout, /*least_layers=*/1))
     chunks.push_back(evenly_divided({chunk.first, chunk.size}, count));
   return chunks;
 }

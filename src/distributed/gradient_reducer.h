@@ -55,7 +55,7 @@ class GradientReducer {
 };
 
 // A ChunkReducer sums the gradient chunk by chunk, in the order in which the backward pass finishes
-// them (backward_chunks() of model/weight_pieces.h). A process begins the sum of a chunk once the
+// them (backward_chunks() of model/module_weights.h). A process begins the sum of a chunk once the
 // chunk and all earlier chunks are ready. All processes use this order, so they need not tell each
 // other which chunk comes next.
 class ChunkReducer final : public GradientReducer {

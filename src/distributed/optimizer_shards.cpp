@@ -209,7 +209,7 @@ void OptimizerShards::for_each_buffer(
   }
 }
 
-void OptimizerShards::restore(
+void OptimizerShards::load(
     const Optimizer& optimizer,
     const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const {
   for_each_buffer(optimizer, [&](const OptimizerBuffer& buffer, int owner, const at::Tensor& mine) {

@@ -88,8 +88,8 @@ class OptimizerShards {
   // Sets the optimizer's buffers in each process to stored values. Rank 0 alone calls read(buffer),
   // once for each buffer of all_buffers(), in that order. read() finds the values by the name and
   // shape of `buffer`, and returns them as fp32 in host memory.
-  void restore(const Optimizer& optimizer,
-               const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
+  void load(const Optimizer& optimizer,
+            const std::function<at::Tensor(const OptimizerBuffer& buffer)>& read) const;
   // Returns the buffers that this process writes into a checkpoint, in host memory, in the order of
   // all_buffers().
   std::vector<OptimizerBuffer> collect(const Optimizer& optimizer,

@@ -21,7 +21,7 @@ std::optional<Value> value_if_any(const Json& json) {
 }
 
 Config config_of(const Json& json) {
-  return parse_config(json.dump(), "the config of rank 0", {}, InitFrom::kSkip);
+  return parse_config(json.dump(), "the config of rank 0", {}, ConfigAuthor::kRun);
 }
 
 Json json_of(const PrepareOrder& order) { return {{"prepare", config_to_json(order.config)}}; }

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/weight_pieces.h"
+#include "model/module_weights.h"
 #include "optim/parameter_groups.h"
 
 namespace lmtrain {
@@ -83,7 +83,7 @@ int64_t layers_of_chunk(int count) { return (count + 3) / 4; }
 
 std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
                                              const OptimizerConfig& optimizer, int count) {
-  const std::vector<WeightPiece> chunks = backward_chunks(layout, layers_of_chunk(count));
+  const std::vector<WeightRange> chunks = backward_chunks(layout, layers_of_chunk(count));
   std::vector<std::vector<const ParameterSpec*>> tensors(chunks.size());
   double total = 0;
   for (const ParameterSpec& spec : layout.parameters()) {

@@ -11,7 +11,7 @@
 namespace lmtrain {
 
 // Divides the flat layout among `count` owners, and returns the cuts of each chunk, in the order of
-// backward_chunks() (model/weight_pieces.h). The updates of all owners take about equal time, over
+// backward_chunks() (model/module_weights.h). The updates of all owners take about equal time, over
 // the whole layout and, less exactly, in each chunk. A chunk has `count` + 1 cuts: element offsets,
 // ascending from its first element to its end, between whole tensors. Owner i has the elements from
 // cut i to cut i + 1, perhaps none. Owner i is not rank i: divided_at() (distributed/ranges.h)

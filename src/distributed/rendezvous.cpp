@@ -193,10 +193,10 @@ Rendezvous rendezvous_in(const c10::intrusive_ptr<c10d::Store>& store, const Lau
   };
   const std::optional<Gathered> all = within_or_throw(timeout + kAnswer, work, throw_if_stopped);
   if (all && !all->members.empty()) {
-    Rendezvous meeting{c10::make_intrusive<c10d::PrefixStore>(all->session, store), {}};
+    Rendezvous found{c10::make_intrusive<c10d::PrefixStore>(all->session, store), {}};
     for (const std::string& text : all->members)
-      meeting.members.push_back(member_from_text(text.substr(text.find(' ') + 1)));
-    return meeting;
+      found.members.push_back(member_from_text(text.substr(text.find(' ') + 1)));
+    return found;
   }
   const std::string place = str(launch.address, ":", launch.port);
   const std::string self = str("rank ", launch.rank, " of ", launch.count);

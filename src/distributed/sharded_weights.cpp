@@ -32,14 +32,14 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
       exchange_(*processes.extra_groups(1).front()),
       weights_(std::move(weights)),
       gradient_(std::move(gradient)) {
-  for (const WeightPiece& piece : weight_pieces(layout))
-    pieces_.push_back(shards.divided({piece.first, piece.size}));
+  for (const WeightRange& module : module_ranges(layout))
+    modules_.push_back(shards.divided({module.first, module.size}));
   norms_ = shards.divided(shards.norms());
 }
 
-void ShardedWeights::start(size_t piece) {
+void ShardedWeights::start(size_t module) {
   started_.push_back(
-      thread_.add([&exchange = exchange_, weights = weights_, ranges = pieces_.at(piece).ranges] {
+      thread_.add([&exchange = exchange_, weights = weights_, ranges = modules_.at(module).ranges] {
         const Activity gathering("gathering weights from the processes");
         exchange.all_gather(weights, ranges);
       }));
@@ -50,19 +50,19 @@ void ShardedWeights::await() {
   started_.erase(started_.begin());
 }
 
-void ShardedWeights::release(size_t piece) {
+void ShardedWeights::release(size_t module) {
   const auto rank = static_cast<size_t>(processes_.rank());
-  release_outside(weights_, pieces_.at(piece).elements, pieces_[piece].ranges[rank]);
+  release_outside(weights_, modules_.at(module).elements, modules_[module].ranges[rank]);
 }
 
 void ShardedWeights::gradient_ready(const ElementRange& elements) {
-  const auto found = std::find_if(pieces_.begin(), pieces_.end(), [&](const DividedRange& piece) {
-    return piece.elements == elements;
-  });
-  const DividedRange& ready = found == pieces_.end() ? norms_ : *found;
+  const auto found =
+      std::find_if(modules_.begin(), modules_.end(),
+                   [&](const DividedRange& module) { return module.elements == elements; });
+  const DividedRange& ready = found == modules_.end() ? norms_ : *found;
   if (!(ready.elements == elements))
-    throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are no piece"));
-  if (summed_ > 0) thread_.wait(summed_);  // at most one piece waits for its sum
+    throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are no module"));
+  if (summed_ > 0) thread_.wait(summed_);  // at most one module waits for its sum
   // The work owns the tensors that it uses, since it outlives this object when an exchange hangs.
   summed_ = thread_.add([&exchange = exchange_, gradient = gradient_, ready,
                          rank = static_cast<size_t>(processes_.rank())] {
@@ -83,7 +83,7 @@ std::unique_ptr<ShardedWeights> read_divided_weights(Processes& processes,
   if (!shards.divides_weights()) return nullptr;
   auto weights = std::make_unique<ShardedWeights>(processes, shards, model.parameters().layout(),
                                                   model.parameters().working(), gradient);
-  model.read_by_pieces(*weights);
+  model.read_by_modules(*weights);
   return weights;
 }
 

@@ -1,9 +1,9 @@
 // Divides the weights of a run over its processes (`parallel.shard` "parameters"; ZeRO stage 3,
 // Rajbhandari et al. 2020, 1910.02054). Each process keeps weights and gradient of the norms and of
-// the ranges that it owns (OptimizerShards::chunks). Before the model uses a piece of weights
-// (model/weight_pieces.h), the processes gather it; after the use they release it. They sum a ready
-// gradient into its owners' ranges, and release the rest. A thread makes these exchanges while the
-// model computes, over its own connections (Processes::extra_groups).
+// the ranges that it owns (OptimizerShards::chunks). Before the model uses the weights of a
+// module (model/module_weights.h), the processes gather them; after the use they release them. They
+// sum a ready gradient into its owners' ranges, and release the rest. A thread makes these
+// exchanges while the model computes, over its own connections (Processes::extra_groups).
 //
 // Flat buffers have the size of all weights, so offsets and views are the same as without sharding.
 // Released elements take no memory (device/releasable_memory.h). Not thread-safe.
@@ -20,23 +20,23 @@
 #include "distributed/gradient_reducer.h"
 #include "distributed/optimizer_shards.h"
 #include "distributed/processes.h"
-#include "model/weight_pieces.h"
+#include "model/module_weights.h"
 
 namespace lmtrain {
 
-class ShardedWeights final : public WeightPieces, public GradientReducer {
+class ShardedWeights final : public ModuleWeights, public GradientReducer {
  public:
   // `weights` and `gradient` are flat and releasable; for evaluations alone `gradient` is
   // undefined. Every process constructs this object at the same point.
   ShardedWeights(Processes& processes, const OptimizerShards& shards, const ParameterLayout& layout,
                  at::Tensor weights, at::Tensor gradient);
 
-  void start(size_t piece) override;
+  void start(size_t module) override;
   void await() override;
-  void release(size_t piece) override;
+  void release(size_t module) override;
 
   // The other processes wait for this one in every step. So a step that has begun calls
-  // gradient_ready() for each whole piece and for the norms, also after a failure; finish() only
+  // gradient_ready() for each whole module and for the norms, also after a failure; finish() only
   // waits. gradient_ready() throws Error(kInternal) for other elements.
   bool overlaps() const override { return true; }
   void begin_step() override { has_begun_ = true; }
@@ -48,7 +48,7 @@ class ShardedWeights final : public WeightPieces, public GradientReducer {
   Processes& processes_;
   RangeExchange& exchange_;
   at::Tensor weights_, gradient_;
-  std::vector<DividedRange> pieces_;
+  std::vector<DividedRange> modules_;
   DividedRange norms_;
   std::vector<uint64_t> started_;  // the numbers of the gathers that are not awaited
   uint64_t summed_ = 0;            // the number of the last sum
@@ -56,7 +56,7 @@ class ShardedWeights final : public WeightPieces, public GradientReducer {
   CommThread thread_;
 };
 
-// Makes `model` read its weights by pieces, and returns the object that gathers them, which must
+// Makes `model` read its weights by modules, and returns the object that gathers them, which must
 // live as long as the model computes. Returns null unless `shards` divides weights. `gradient` is
 // as in the constructor. Every process makes the call at the same point.
 std::unique_ptr<ShardedWeights> read_divided_weights(Processes& processes,

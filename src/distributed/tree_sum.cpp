@@ -36,13 +36,13 @@ ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit)
 struct Halves {
   ElementRange kept, given;
 
-  // Both are cut into pieces from the side where they may overlap: so a rank gives the first piece
-  // away before it adds to it.
+  // Both are cut into messages from the side where they may overlap: so a rank gives the elements
+  // of the first message away before it adds to them.
   bool keeps_lower() const {
     return kept.first != given.first ? kept.first < given.first : kept.end() < given.end();
   }
-  // The least size of pieces with which only the two first pieces have common elements.
-  int64_t least_piece() const {
+  // The least size of messages with which only the two first messages have common elements.
+  int64_t least_message() const {
     const int64_t in_both = common(kept, given).size;
     const ElementRange& lower = keeps_lower() ? kept : given;
     const ElementRange& higher = keeps_lower() ? given : kept;
@@ -55,28 +55,28 @@ Halves halves_of(const std::vector<ElementRange>& ranges, int rank, int bit) {
   return {cover(ranges, rank, 2 * bit), cover(ranges, rank ^ bit, 2 * bit)};
 }
 
-// Says how a round is cut into pieces: the same for all ranks, so that all make the same number of
-// exchanges.
+// Says how a round is cut into messages: the same for all ranks, so that all make the same number
+// of exchanges.
 struct Cut {
-  int64_t size = 0, pieces = 1;
+  int64_t size = 0, messages = 1;  // size: elements of a message
 };
 
-Cut cut_round(const std::vector<ElementRange>& ranges, int bit, int64_t piece) {
-  // If all elements fit into one piece, every rank has one piece, whatever the pairs are.
-  if (cover(ranges, /*rank=*/0, /*limit=*/1).size <= piece) return {piece, 1};
-  Cut cut{piece, 1};
+Cut cut_round(const std::vector<ElementRange>& ranges, int bit, int64_t message) {
+  // If all elements fit into one message, every rank has one message, whatever the pairs are.
+  if (cover(ranges, /*rank=*/0, /*limit=*/1).size <= message) return {message, 1};
+  Cut cut{message, 1};
   int64_t longest = 0;
   for (int rank = 0; rank < static_cast<int>(ranges.size()); ++rank) {
     const Halves halves = halves_of(ranges, rank, bit);
-    cut.size = std::max(cut.size, halves.least_piece());
+    cut.size = std::max(cut.size, halves.least_message());
     longest = std::max(longest, halves.kept.size);
   }
-  cut.pieces = std::max<int64_t>(1, (longest + cut.size - 1) / cut.size);
+  cut.messages = std::max<int64_t>(1, (longest + cut.size - 1) / cut.size);
   return cut;
 }
 
-// Piece i of a range, counted from its beginning or from its end.
-ElementRange piece_of(const ElementRange& range, int64_t i, int64_t size, bool from_end) {
+// The elements of message i of a range, counted from its beginning or from its end.
+ElementRange message_of(const ElementRange& range, int64_t i, int64_t size, bool from_end) {
   const int64_t before = std::min(i * size, range.size);
   const int64_t taken = std::min(size, range.size - before);
   return {from_end ? range.end() - before - taken : range.first + before, taken};
@@ -92,16 +92,16 @@ at::Tensor part_before(const at::Tensor& flat, const std::vector<ElementRange>& 
 }  // namespace
 
 void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
-              const Exchange& exchange, int64_t piece) {
+              const Exchange& exchange, int64_t message) {
   const int count = count_of(ranges);
   at::Tensor received;
   for (int bit = 1; bit < count; bit *= 2) {
     const Halves halves = halves_of(ranges, rank, bit);
-    const Cut cut = cut_round(ranges, bit, piece);
-    for (int64_t i = 0; i < cut.pieces; ++i) {
+    const Cut cut = cut_round(ranges, bit, message);
+    for (int64_t i = 0; i < cut.messages; ++i) {
       const bool keeps_lower = halves.keeps_lower();
-      const ElementRange kept = piece_of(halves.kept, i, cut.size, /*from_end=*/keeps_lower);
-      const ElementRange given = piece_of(halves.given, i, cut.size, /*from_end=*/!keeps_lower);
+      const ElementRange kept = message_of(halves.kept, i, cut.size, /*from_end=*/keeps_lower);
+      const ElementRange given = message_of(halves.given, i, cut.size, /*from_end=*/!keeps_lower);
       if (!received.defined() || received.numel() < kept.size)
         received = at::empty({kept.size}, flat.options());
       const at::Tensor theirs = received.narrow(0, 0, kept.size);

@@ -27,18 +27,18 @@ namespace lmtrain {
 // be empty.
 using Exchange = std::function<void(int partner, const at::Tensor& give, const at::Tensor& take)>;
 
-// The `piece` of tree_sum(), in elements, for tensors in host memory, where several sums run at
+// The `message` of tree_sum(), in elements, for tensors in host memory, where several sums run at
 // once.
-inline constexpr int64_t kHostPiece = int64_t{1} << 20;
+inline constexpr int64_t kHostMessage = int64_t{1} << 20;
 
 // tree_sum() and tree_gather() throw Error(kInternal) unless the number of ranks is a power of two.
 //
 // Replaces this rank's range of `flat` by its sum over all ranks; other elements are partial sums
-// afterwards. Ranges may overlap: each rank then has the sum of the common elements. Exchanges
-// `piece` >= 1 elements at once, more only if ranges overlap; so it needs the memory of one such
-// piece beside `flat`. All ranks call `exchange` equally often, some with empty tensors.
+// afterwards. Ranges may overlap: each rank then has the sum of the common elements. A message has
+// at most `message` >= 1 elements, more only if ranges overlap. Needs the memory of one message
+// beside `flat`. All ranks call `exchange` equally often, some with empty tensors.
 void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
-              const Exchange& exchange, int64_t piece);
+              const Exchange& exchange, int64_t message);
 // Copies the range of each rank to all ranks. The ranges must not overlap.
 void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
                  const Exchange& exchange);

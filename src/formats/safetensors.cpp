@@ -52,7 +52,7 @@ std::optional<DType> dtype_from_name(std::string_view name) {
                                     "copy, download or convert it again"));
 }
 
-// Receives the header's JSON piece by piece and keeps only tensors that are sound in themselves, so
+// Receives the header's JSON part by part and keeps only tensors that are sound in themselves, so
 // that a hostile header fails at its first lie. No JSON value is ever built.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:

@@ -123,8 +123,8 @@ json read_checked_json(const std::filesystem::path& path, uint64_t most) {
   const JsonSource source{.origin = shown(path),
                           .advice = "it is damaged, or of an earlier version"};
   std::string text;
-  read_pieces(
-      path, [&](std::string_view piece) { text += piece; }, most + 1);
+  read_chunks(
+      path, [&](std::string_view chunk) { text += chunk; }, most + 1);
   if (text.size() > most) fail(source, str("has more than ", most, " bytes"));
   return parse_checked_json(text, source);
 }

@@ -139,10 +139,10 @@ void TokenShard::check_tokens(uint32_t expected_crc) const {
     fail(file_,
          str("the checksum of the tokens, from byte ", sizeof(ShardHeader), " on, does not hold"));
   }
-  std::vector<int32_t> piece(size_t{1} << 16);
+  std::vector<int32_t> chunk(size_t{1} << 16);
   for (int64_t begin = 0; begin < num_tokens_;) {
-    const auto count = std::min(static_cast<int64_t>(piece.size()), num_tokens_ - begin);
-    const auto ids = std::span(piece).first(static_cast<size_t>(count));
+    const auto count = std::min(static_cast<int64_t>(chunk.size()), num_tokens_ - begin);
+    const auto ids = std::span(chunk).first(static_cast<size_t>(count));
     copy_token_ids(tokens_ + begin * bytes_per_token_, static_cast<uint64_t>(bytes_per_token_),
                    ids);
     check_ids(begin, ids);

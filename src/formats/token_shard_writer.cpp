@@ -119,9 +119,9 @@ void TokenShardWriter::finish() {
   tokens_.write(std::string(shard_padding(tokens_.size()), '\0'));
   index_.finish();
   uint32_t index_crc = 0;
-  read_pieces(index_path_, [&](std::string_view piece) {
-    index_crc = crc32c(index_crc, piece.data(), piece.size());
-    tokens_.write(piece);
+  read_chunks(index_path_, [&](std::string_view chunk) {
+    index_crc = crc32c(index_crc, chunk.data(), chunk.size());
+    tokens_.write(chunk);
   });
   tokens_.flush();
   const auto vocab_size = static_cast<uint64_t>(vocab_size_);

@@ -159,7 +159,7 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
     if (spec.key == "lm_head") head_leaf_ = found->second;
     if (spec.key == "norm") norm_leaf_ = found->second;
   }
-  head_piece_ = head_leaf_ == embed_leaf_ ? 0 : 1 + layers.size();
+  head_module_ = head_leaf_ == embed_leaf_ ? 0 : 1 + layers.size();
   weights_ = weights;
   layers_ = c10::List<c10::Dict<std::string, at::Tensor>>(layers);
   std::tie(cos_, sin_) = rope_tables(model, max_length, device());
@@ -281,7 +281,7 @@ at::Tensor Llama::head(const at::Tensor& states) {
 }
 
 TargetLosses Llama::target_losses(const MicroBatch& micro) {
-  if (pieces_ != nullptr) return target_losses_by_pieces(&micro);
+  if (modules_ != nullptr) return target_losses_by_modules(&micro);
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
   const std::vector<c10::IValue> attention = attention_arguments(micro);

@@ -22,8 +22,8 @@
 
 #include "config/config.h"
 #include "model/key_value_cache.h"
+#include "model/module_weights.h"
 #include "model/parameters.h"
-#include "model/weight_pieces.h"
 
 namespace lmtrain {
 
@@ -97,23 +97,23 @@ class Llama {
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
                                const ElementsFinished& finished = {});
 
-  // Makes the model compute layer by layer, with the weights that `pieces` gathers, which must
-  // outlive the model. Then only target_losses(), loss_and_gradient_by_pieces() and
+  // Makes the model compute module by module, with the weights that `modules` gathers, which must
+  // outlive the model. Then only target_losses(), loss_and_gradient_by_modules() and
   // take_part_in_evaluation() may be called. Requires sum_by_products(false).
-  void read_by_pieces(WeightPieces& pieces) { pieces_ = &pieces; }
+  void read_by_modules(ModuleWeights& modules) { modules_ = &modules; }
   // Makes the forward and backward of all micro-batches of a step in one pass over the layers; the
   // backward computes each layer again. So each layer is gathered twice a step. Adds the gradients
   // of the micro-batches of each part, multiplies them by `unscale`, and adds the parts, a power of
   // two, as a binary tree: with the bits of loss_and_gradient() and StepParts (training/step.h). A
   // part may have no micro-batches. Overwrites `grad`, the flat fp32 buffer. Calls `finished` for
-  // each piece whose gradient is final, and for the norms at the end. Returns the scaled losses by
-  // part. If it throws, it has still started, released and finished all pieces, unless a piece
-  // itself fails. Throws Error(kInternal) without read_by_pieces().
-  std::vector<std::vector<at::Tensor>> loss_and_gradient_by_pieces(
+  // each module whose gradient is final, and for the norms at the end. Returns the scaled losses by
+  // part. If it throws, it has still started, released and finished all modules, unless a gather
+  // itself fails. Throws Error(kInternal) without read_by_modules().
+  std::vector<std::vector<at::Tensor>> loss_and_gradient_by_modules(
       const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
       const ElementsFinished& finished);
   // Takes part in the gathers of a target_losses() of other processes. Does nothing without
-  // read_by_pieces().
+  // read_by_modules().
   void take_part_in_evaluation();
 
   // Computes logits in two parts, for callers that need few positions: states() takes ids_BT like
@@ -150,12 +150,12 @@ class Llama {
   // Sums the gradients of the leaves into `grad` as the backward of `loss` yields them.
   void sum_as_they_come(const at::Tensor& loss, const at::Tensor& grad, bool first,
                         const ElementsFinished& finished);
-  // Goes through the pieces from the embedding to the last layer: awaits each, starts the next,
-  // calls compute(piece), and releases it. Starts the head at the end, and does not await it.
-  void pass_forward(const std::function<void(size_t piece)>& compute);
-  // Returns what target_losses() does, where weights come in pieces. Without a micro-batch (null)
-  // it takes part in bringing them, for other processes, and returns nothing.
-  TargetLosses target_losses_by_pieces(const MicroBatch* micro);
+  // Goes through the modules from the embedding to the last layer: awaits each, starts the next,
+  // calls compute(module), and releases it. Starts the head at the end, and does not await it.
+  void pass_forward(const std::function<void(size_t module)>& compute);
+  // Returns what target_losses() does, after read_by_modules(). Without a micro-batch (null) it
+  // only takes part in the gathers of other processes, and returns nothing.
+  TargetLosses target_losses_by_modules(const MicroBatch* micro);
 
   Parameters& parameters_;
   int64_t max_length_;
@@ -171,8 +171,8 @@ class Llama {
   // Where leaves are among leaves_. A tied head is the leaf of the embedding.
   size_t embed_leaf_ = 0, head_leaf_ = 0, norm_leaf_ = 0;
   std::vector<std::vector<size_t>> layer_leaves_;
-  WeightPieces* pieces_ = nullptr;
-  size_t head_piece_ = 0;
+  ModuleWeights* modules_ = nullptr;
+  size_t head_module_ = 0;
   double dropout_;
   uint64_t dropout_seed_;
   bool activation_checkpointing_;

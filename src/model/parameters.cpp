@@ -48,10 +48,10 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
 
 // Checks block by block, so that isfinite() allocates little beside the weights.
 bool all_finite(const at::Tensor& flat) {
-  constexpr int64_t kPiece = int64_t{1} << 24;
-  for (int64_t begin = 0; begin < flat.numel(); begin += kPiece) {
-    const at::Tensor piece = flat.narrow(0, begin, std::min(kPiece, flat.numel() - begin));
-    if (!piece.isfinite().all().item<bool>()) return false;
+  constexpr int64_t kChunk = int64_t{1} << 24;
+  for (int64_t begin = 0; begin < flat.numel(); begin += kChunk) {
+    const at::Tensor chunk = flat.narrow(0, begin, std::min(kChunk, flat.numel() - begin));
+    if (!chunk.isfinite().all().item<bool>()) return false;
   }
   return true;
 }

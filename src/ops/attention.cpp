@@ -23,19 +23,19 @@ struct RotaryTables {
 
 // How many queries share one packing of their keys, over all query heads of a key/value head:
 // enough to make the packing cheap, few enough for the scratch, and in between few enough that
-// every thread has several pieces of work.
+// every thread has several tasks.
 constexpr int64_t kLeastQueries = 256;
 constexpr int64_t kMostQueries = 2048;
-constexpr int64_t kPiecesOfThread = 16;
+constexpr int64_t kTasksOfThread = 16;
 
-// How many queries of one query head a piece of work has; whole blocks.
+// How many queries of one query head a task has; whole blocks.
 int64_t queries_at_once(const at::Tensor& q_BHTE, const at::Tensor& k_BKTE) {
   const auto blocks = [&](int64_t queries) {
     const int64_t of_head = queries * k_BKTE.size(1) / q_BHTE.size(1);
     return std::max<int64_t>(1, of_head / kAttentionBlock);
   };
-  const int64_t pieces = kPiecesOfThread * at::get_num_threads();
-  const int64_t queries = q_BHTE.size(2) * k_BKTE.size(0) * k_BKTE.size(1) / pieces;
+  const int64_t tasks = kTasksOfThread * at::get_num_threads();
+  const int64_t queries = q_BHTE.size(2) * k_BKTE.size(0) * k_BKTE.size(1) / tasks;
   return kAttentionBlock *
          std::clamp(queries / kAttentionBlock, blocks(kLeastQueries), blocks(kMostQueries));
 }
@@ -55,17 +55,17 @@ void share(const std::vector<Work>& all, int64_t scratch_floats, const F& task, 
   const int64_t threads = at::get_num_threads();
   shared.run(1, [&] {
     const at::Tensor scratch = at::detail::empty_cpu({scratch_floats}, at::kFloat);
-    while (const Pieces piece = shared.take_one()) {
-      const auto next = static_cast<size_t>(piece.begin + threads);
+    while (const Tasks taken = shared.take_one()) {
+      const auto next = static_cast<size_t>(taken.begin + threads);
       const auto next_task = task(all[std::min(next, all.size() - 1)]);
-      run(task(all[static_cast<size_t>(piece.begin)]), next < all.size() ? &next_task : nullptr,
+      run(task(all[static_cast<size_t>(taken.begin)]), next < all.size() ? &next_task : nullptr,
           scratch.data_ptr<float>());
     }
   });
 }
 
 // The positions of each segment in its row, for each key/value head, with at most `queries` a
-// piece.
+// task.
 std::vector<Work> work_of(const std::optional<at::Tensor>& segments, const at::Tensor& k_BKTE,
                           int64_t queries) {
   std::vector<Work> all;

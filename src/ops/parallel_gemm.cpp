@@ -93,8 +93,9 @@ void pack(const GemmMatrix<T>& b, const PackedOperand<T>& packed) {
   });
 }
 
-// How the result of a packed block is divided: pieces are a tile high and some panels wide, or as
-// wide as the result, numbered downwards in the first columns, then in the next.
+// Divides the result of a packed block into tasks for the threads. A task is a tile high and some
+// panels wide, or as wide as the result. Tasks are numbered downwards in the first columns, then in
+// the next. A thread computes the tasks of an area at once.
 class Division {
  public:
   template <class T>
@@ -118,20 +119,20 @@ class Division {
   int64_t rows_at_once() const { return rows_at_once_; }
   int64_t columns_at_once() const { return columns_at_once_; }
 
-  // The next pieces for a thread.
-  Pieces take(WorkQueue& from) const {
+  // Returns the next tasks for a thread.
+  Tasks take(WorkQueue& from) const {
     constexpr int64_t kSmallestPart = 3;
     const int64_t together = rows_at_once_ / tile_rows_;
     return from.take_some(std::max<int64_t>(1, together / kSmallestPart), together);
   }
-  // Takes the first of `pieces` off, as many as lie in the same columns, and returns their part of
-  // the result.
-  MatrixPart cut(Pieces& pieces) const {
-    const int64_t tile = pieces.begin % tiles_, row = tile * tile_rows_;
-    const int64_t column = pieces.begin / tiles_ * wide_;
+  // Takes off the first of `tasks`, as far as they lie in the same columns, and returns their area
+  // of the result.
+  MatrixPart cut(Tasks& tasks) const {
+    const int64_t tile = tasks.begin % tiles_, row = tile * tile_rows_;
+    const int64_t column = tasks.begin / tiles_ * wide_;
     const int64_t count =
-        std::min({pieces.end - pieces.begin, tiles_ - tile, rows_at_once_ / tile_rows_});
-    pieces.begin += count;
+        std::min({tasks.end - tasks.begin, tiles_ - tile, rows_at_once_ / tile_rows_});
+    tasks.begin += count;
     return {row, column, std::min(rows_ - row, count * tile_rows_),
             std::min(columns_ - column, wide_)};
   }
@@ -142,7 +143,7 @@ class Division {
   int64_t columns_at_once_ = 0, wide_ = 0;
 };
 
-// Memory of a thread's own for the numbers of a piece.
+// Memory of a thread's own for the numbers of an area.
 template <class T>
 class OwnRows {
  public:
@@ -157,7 +158,7 @@ class OwnRows {
 };
 
 // Computes a b, or sums + a b, for the packed block of b: into `c` with the last of b's terms, if
-// `c` has data, else into `sums`. Without `sums` a thread keeps the sums of its piece.
+// `c` has data, else into `sums`. Without `sums` a thread keeps the sums of its area.
 template <class T>
 class PackedProduct {
  public:
@@ -174,14 +175,14 @@ class PackedProduct {
     WorkQueue work(division_.count());
     work.run(1, [&] {
       const Memory memory(*this);
-      while (Pieces pieces = division_.take(work)) {
-        while (pieces) {
-          const MatrixPart piece = division_.cut(pieces);
-          const int64_t end = piece.column + piece.columns, width = division_.columns_at_once();
-          for (int64_t column = piece.column; column < end; column += width) {
-            multiply({piece.row, column, piece.rows, std::min(width, end - column)}, memory);
+      while (Tasks tasks = division_.take(work)) {
+        while (tasks) {
+          const MatrixPart area = division_.cut(tasks);
+          const int64_t end = area.column + area.columns, width = division_.columns_at_once();
+          for (int64_t column = area.column; column < end; column += width) {
+            multiply({area.row, column, area.rows, std::min(width, end - column)}, memory);
           }
-          if (c_.visit != nullptr) (*c_.visit)(piece.row, piece.row + piece.rows);
+          if (c_.visit != nullptr) (*c_.visit)(area.row, area.row + area.rows);
         }
       }
     });
@@ -210,60 +211,59 @@ class PackedProduct {
     OwnRows<T> result;
   };
 
-  void multiply(const MatrixPart& piece, const Memory& memory) const {
-    const GemmMatrix<T> rows = left_rows(piece, memory);
+  void multiply(const MatrixPart& area, const Memory& memory) const {
+    const GemmMatrix<T> rows = left_rows(area, memory);
     const GemmRows<float> sums =
-        sums_.data == nullptr ? memory.sums.get() : part(sums_, piece.row, piece.column);
+        sums_.data == nullptr ? memory.sums.get() : part(sums_, area.row, area.column);
     GemmRows<T> rounded = {};
     if (kRounds<T> && c_.epilogue != nullptr) rounded = memory.result.get();
-    if (kRounds<T> && c_.rows.data != nullptr) rounded = part(c_.rows, piece.row, piece.column);
+    if (kRounds<T> && c_.rows.data != nullptr) rounded = part(c_.rows, area.row, area.column);
     // All terms of a few rows, so that their sums stay in the cache.
     for (int64_t k = 0; k < b_.K; k += b_.kc) {
       const bool last = k + b_.kc >= b_.K;
-      LinesList next = wanted_next(piece, k);
-      b_.gemm.multiply({part(rows, 0, k), piece.rows, b_.kc_at(k)}, next,
-                       b_.panel(k, piece.column / b_.gemm.panel_columns), piece.columns, sums,
+      LinesList next = wanted_next(area, k);
+      b_.gemm.multiply({part(rows, 0, k), area.rows, b_.kc_at(k)}, next,
+                       b_.panel(k, area.column / b_.gemm.panel_columns), area.columns, sums,
                        add_ || k > 0, last ? rounded : GemmRows<T>{},
                        memory.scratch.template data_ptr<float>());
     }
     if (c_.epilogue == nullptr) return;
     if constexpr (kRounds<T>) {
-      c_.epilogue->visit(of_result(piece), rounded.data, rounded.stride);
+      c_.epilogue->visit(of_result(area), rounded.data, rounded.stride);
     } else {
-      c_.epilogue->visit(of_result(piece), sums.data, sums.stride);
+      c_.epilogue->visit(of_result(area), sums.data, sums.stride);
     }
   }
 
-  MatrixPart of_result(const MatrixPart& piece) const {
-    return {piece.row, b_.first_column + piece.column, piece.rows, piece.columns};
+  MatrixPart of_result(const MatrixPart& area) const {
+    return {area.row, b_.first_column + area.column, area.rows, area.columns};
   }
 
-  // Returns the piece's rows of the left operand, from the block's first term on. A prologue writes
+  // Returns the area's rows of the left operand, from the block's first term on. A prologue writes
   // them into the thread's memory.
-  GemmMatrix<T> left_rows(const MatrixPart& piece, const Memory& memory) const {
-    if (a_.prologue == nullptr) return part(a_.matrix, piece.row, b_.first_k);
+  GemmMatrix<T> left_rows(const MatrixPart& area, const Memory& memory) const {
+    if (a_.prologue == nullptr) return part(a_.matrix, area.row, b_.first_k);
     const GemmRows<T> own = memory.left.get();
-    a_.prologue->visit({piece.row, b_.first_k, piece.rows, b_.K}, own.data, own.stride);
+    a_.prologue->visit({area.row, b_.first_k, area.rows, b_.K}, own.data, own.stride);
     return {own.data, own.stride, 1};
   }
 
-  // Returns the memory to fetch during a piece's product of the terms from k on: the matrices that
+  // Returns the memory to fetch during an area's product of the terms from k on: the matrices that
   // the epilogue uses, and the source of the left operand's next terms or rows.
-  LinesList wanted_next(const MatrixPart& piece, int64_t k) const {
+  LinesList wanted_next(const MatrixPart& area, int64_t k) const {
     const int64_t kc = b_.kc_at(k), next_k = k + kc;
-    const int64_t next_row = piece.row + piece.rows;
-    int64_t next_rows = std::min(piece.rows, a_.rows - next_row);
+    const int64_t next_row = area.row + area.rows;
+    int64_t next_rows = std::min(area.rows, a_.rows - next_row);
     // The other columns of a whole row come before the next rows.
-    if (c_.visit != nullptr && piece.column + piece.columns < b_.columns) next_rows = 0;
+    if (c_.visit != nullptr && area.column + area.columns < b_.columns) next_rows = 0;
     LinesList list;
     if (c_.epilogue != nullptr) {
-      add_beside(*c_.epilogue, share_of(of_result(piece), k, kc, b_.K), list);
+      add_beside(*c_.epilogue, share_of(of_result(area), k, kc, b_.K), list);
     }
     if (a_.prologue != nullptr) {
       add_beside(*a_.prologue, {next_row, b_.first_k + k, next_rows, kc}, list);
     } else if (next_k < b_.K) {
-      list.add(
-          lines(part(a_.matrix, piece.row, b_.first_k + next_k), piece.rows, b_.kc_at(next_k)));
+      list.add(lines(part(a_.matrix, area.row, b_.first_k + next_k), area.rows, b_.kc_at(next_k)));
     } else if (next_rows > 0) {
       list.add(lines(part(a_.matrix, next_row, b_.first_k), next_rows, b_.kc_at(0)));
     }
@@ -304,8 +304,8 @@ struct Blocks {
 }  // namespace
 
 int64_t groups_for_threads(int64_t rows, int64_t tile_rows) {
-  constexpr int64_t kPiecesOfThread = 4;  // at least
-  return parts(kPiecesOfThread * at::get_num_threads(), parts(rows, tile_rows));
+  constexpr int64_t kTasksOfThread = 4;  // at least
+  return parts(kTasksOfThread * at::get_num_threads(), parts(rows, tile_rows));
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-// Computes a product of ours (kernels/cpu/gemm.h) on all threads, which take pieces of the result
+// Computes a product of ours (kernels/cpu/gemm.h) on all threads, which take parts of the result
 // when they are free. The bits of a result depend on the operands only. ops/matmul.cpp says when
 // such a product is taken.
 #pragma once

@@ -113,7 +113,7 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
     const at::Tensor& master = parameters_.master();
     const at::Tensor& working = parameters_.working();
     on_cpu(working, [&]<class T>(T) {
-      for_each_piece(range, [&](int64_t offset, int64_t moment, int64_t count) {
+      for_each_block(range, [&](int64_t offset, int64_t moment, int64_t count) {
         Kernel::template cpu<T>()(elements<float>(master) + offset,
                                   (elements<float>(moments_.moment(kMoment)) + moment)...,
                                   elements<float>(grad) + offset, elements<T>(working) + offset,

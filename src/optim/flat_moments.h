@@ -48,7 +48,7 @@ bool has_fused_update(const Parameters& parameters);
 // Divides the range into blocks, and calls f(offset in the parameters, offset in the moments,
 // count) for each block, on all threads at once.
 template <class F>
-void for_each_piece(const FlatRange& range, const F& f) {
+void for_each_block(const FlatRange& range, const F& f) {
   parallel_for_queued(range.size, grain_rows(1), [&](int64_t begin, int64_t end) {
     f(range.first + begin, range.moment_first + begin, end - begin);
   });

@@ -9,7 +9,7 @@ namespace lmtrain {
 namespace {
 
 // A document, or a part of one.
-struct Piece {
+struct DocumentPart {
   std::string_view text;
   DocumentLocation location;
   bool held_out = false;
@@ -50,7 +50,7 @@ class EncodingPass {
     }
     batch->complete(corpus_);
     bool is_first = true;
-    std::vector<Piece> some;
+    std::vector<DocumentPart> some;
     size_t size = 0;
     const auto push_some = [&] {
       push(batch, size, is_first, [this, some] { return encode(some); });
@@ -58,9 +58,9 @@ class EncodingPass {
       some.clear();
       size = 0;
     };
-    for (const Piece& piece : cut(*batch)) {
-      some.push_back(piece);
-      size += piece.text.size();
+    for (const DocumentPart& part : cut(*batch)) {
+      some.push_back(part);
+      size += part.text.size();
       if (size >= DocumentBatches::kBatchBytes) push_some();
     }
     push_some();
@@ -91,32 +91,32 @@ class EncodingPass {
     return part.held_out ? hash128(part.text) : Hash128();
   }
 
-  std::vector<Piece> cut(const DocumentBatch& batch) const {
-    std::vector<Piece> pieces;
-    pieces.reserve(batch.size());
+  std::vector<DocumentPart> cut(const DocumentBatch& batch) const {
+    std::vector<DocumentPart> parts;
+    parts.reserve(batch.size());
     for (size_t i = 0; i < batch.size(); ++i) {
       const DocumentLocation& location = batch.location(i);
       const std::string_view text = batch.document(i);
       const Hash128 hash = hash128(text);
-      const std::vector<TextPart> parts =
+      const std::vector<TextPart> cuts =
           cut_document(held_out_, corpus_.files[location.file].source, text, hash);
-      for (const TextPart& part : parts) {
-        Piece piece{part.text, location, part.held_out, hash, std::nullopt};
-        if (part.text.size() != text.size()) piece.hash = part_hash(part);
-        pieces.push_back(piece);
+      for (const TextPart& cut : cuts) {
+        DocumentPart part{cut.text, location, cut.held_out, hash, std::nullopt};
+        if (cut.text.size() != text.size()) part.hash = part_hash(cut);
+        parts.push_back(part);
       }
-      pieces.back().whole = hash;
+      parts.back().whole = hash;
     }
-    return pieces;
+    return parts;
   }
 
-  std::vector<EncodedDocument> encode(const std::vector<Piece>& pieces) const {
+  std::vector<EncodedDocument> encode(const std::vector<DocumentPart>& parts) const {
     std::vector<EncodedDocument> documents;
-    documents.reserve(pieces.size());
-    for (const Piece& piece : pieces) {
+    documents.reserve(parts.size());
+    for (const DocumentPart& part : parts) {
       documents.push_back(
-          {encoder_.tokenizer.encode_document(piece.text, encoder_.add_bos, encoder_.add_eos),
-           piece.hash, piece.text.size(), piece.location, piece.held_out, piece.whole});
+          {encoder_.tokenizer.encode_document(part.text, encoder_.add_bos, encoder_.add_eos),
+           part.hash, part.text.size(), part.location, part.held_out, part.whole});
     }
     return documents;
   }
@@ -124,7 +124,7 @@ class EncodingPass {
   void take(Encoded encoded) {
     if (encoded.is_first_part) {
       position_ = positions_.next(*encoded.batch);
-      skipped_ += encoded.batch->skipped();
+      skipped_ += encoded.batch->skipped_in_lines();
       for (const DocumentBatch::FileEnd& end : encoded.batch->file_ends()) skipped_ += end.skipped;
     }
     for (EncodedDocument& document : encoded.documents) {

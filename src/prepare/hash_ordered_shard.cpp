@@ -18,10 +18,10 @@ std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix
 
 std::vector<HashedSource> read_hashes(const std::filesystem::path& path) {
   std::vector<HashedSource> hashes;
-  read_pieces(path, [&](std::string_view piece) {  // a whole number of records
+  read_chunks(path, [&](std::string_view chunk) {  // a whole number of records
     const size_t begin = hashes.size();
-    hashes.resize(begin + piece.size() / sizeof(HashedSource));
-    std::memcpy(hashes.data() + begin, piece.data(), piece.size());
+    hashes.resize(begin + chunk.size() / sizeof(HashedSource));
+    std::memcpy(hashes.data() + begin, chunk.data(), chunk.size());
   });
   return hashes;
 }

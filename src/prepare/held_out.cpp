@@ -71,8 +71,8 @@ void SourceShapes::add(int32_t source, uint64_t hash, uint64_t size) {
   shapes_[index].add(hash, size);
 }
 
-void SourceShapes::restore(std::vector<SourceShape> shapes, const Hash128& order,
-                           int32_t last_source) {
+void SourceShapes::load(std::vector<SourceShape> shapes, const Hash128& order,
+                        int32_t last_source) {
   shapes_ = std::move(shapes);
   order_ = order;
   last_source_ = last_source;
@@ -205,7 +205,7 @@ bool HoldOut::holds_out_any() const {
   });
 }
 
-void HoldOut::restore(std::vector<size_t> rule_of_source, std::vector<HoldOutRule> rules) {
+void HoldOut::load(std::vector<size_t> rule_of_source, std::vector<HoldOutRule> rules) {
   rule_of_source_ = std::move(rule_of_source);
   rules_ = std::move(rules);
 }

@@ -52,7 +52,7 @@ class SourceShapes {
   // Returns the hash of the sequence of sources, document by document.
   const Hash128& order() const { return order_; }
   int32_t last_source() const { return last_source_; }
-  void restore(std::vector<SourceShape> shapes, const Hash128& order, int32_t last_source);
+  void load(std::vector<SourceShape> shapes, const Hash128& order, int32_t last_source);
 
  private:
   std::vector<SourceShape> shapes_;  // by source
@@ -110,10 +110,10 @@ class HoldOut {
   HoldOut(double fraction, const std::vector<SourceShape>& sources,
           const std::vector<int32_t>& groups, const HoldOutScale& scale);
   // Returns the share of the text to hold out: `fraction`, or more where the floor needs it; 0
-  // after restore().
+  // after load().
   double share() const { return share_; }
   // Returns the groups of entries that are one source because they have documents in common. Lists
-  // only groups in which an entry by itself would be held out in blocks; none after restore().
+  // only groups in which an entry by itself would be held out in blocks; none after load().
   const std::vector<std::vector<int32_t>>& joined() const { return joined_; }
 
   // Chooses the blocks of all rules that have blocks. It calls `for_each_block(wanted, add)` once
@@ -134,7 +134,7 @@ class HoldOut {
   // rules_of_sources() has, for each source, the index of its rule in rules().
   const std::vector<size_t>& rules_of_sources() const { return rule_of_source_; }
   const std::vector<HoldOutRule>& rules() const { return rules_; }
-  void restore(std::vector<size_t> rule_of_source, std::vector<HoldOutRule> rules);
+  void load(std::vector<size_t> rule_of_source, std::vector<HoldOutRule> rules);
 
   // Adds the rules, and where they differ `sources`, which is SourceShapes::order(), to `hasher`.
   // Adds nothing when all rules hold out whole documents by this `fraction`.

@@ -75,7 +75,7 @@ static void list_fields(Fields& json, Sample& sample) {
   json.whole(pairs);
   std::fill(bytes.begin(), bytes.end(), 0);
   for (size_t i = 0; i + 1 < pairs.size(); i += 2) bytes.at(pairs[i]) = pairs[i + 1];
-  sample.restore(std::move(bytes));
+  sample.load(std::move(bytes));
 }
 
 static void list_fields(Fields& json, SourceShape& shape) {
@@ -93,7 +93,7 @@ static void list_fields(Fields& json, SourceShapes& sources) {
   json.field("shapes", shapes);
   json.field("order", order);
   json.field("last", last);
-  sources.restore(std::move(shapes), order, last);
+  sources.load(std::move(shapes), order, last);
 }
 
 static void list_fields(Fields& json, SourceOfDocument& document) {
@@ -107,7 +107,7 @@ static void list_fields(Fields& json, CommonDocuments& common) {
   std::vector<int32_t> lower = common.lower();
   json.field("documents", documents);
   json.field("lower", lower);
-  common.restore({documents.begin(), documents.end()}, std::move(lower));
+  common.load({documents.begin(), documents.end()}, std::move(lower));
 }
 
 static void list_fields(Fields& json, OverlapEntry& entry) {
@@ -120,7 +120,7 @@ static void list_fields(Fields& json, OverlapEntry& entry) {
 static void list_fields(Fields& json, OverlapFinder& overlap) {
   std::vector<OverlapEntry> entries(overlap.entries().begin(), overlap.entries().end());
   json.whole(entries);
-  overlap.restore({entries.begin(), entries.end()});
+  overlap.load({entries.begin(), entries.end()});
 }
 
 static void list_fields(Fields& json, HoldOutRule& rule) {
@@ -136,7 +136,7 @@ static void list_fields(Fields& json, HoldOut& held_out) {
   std::vector<HoldOutRule> rules = held_out.rules();
   json.field("rules_of_sources", rules_of_sources);
   json.field("rules", rules);
-  held_out.restore(std::move(rules_of_sources), std::move(rules));
+  held_out.load(std::move(rules_of_sources), std::move(rules));
 }
 
 static void list_fields(Fields& json, ShardProgress& shard) {
@@ -150,7 +150,7 @@ static void list_fields(Fields& json, ShardProgress& shard) {
 static void list_fields(Fields& json, FileTally& files) {
   std::vector<int64_t> first_documents = files.first_documents();
   json.whole(first_documents);
-  files.restore(std::move(first_documents));
+  files.load(std::move(first_documents));
 }
 
 static void list_fields(Fields& json, TokensProgress& tokens) {

@@ -61,8 +61,8 @@ std::vector<int32_t> CommonDocuments::groups(size_t num_sources) const {
   return groups;
 }
 
-void CommonDocuments::restore(std::map<uint64_t, int32_t> sources_of_documents,
-                              std::vector<int32_t> lower) {
+void CommonDocuments::load(std::map<uint64_t, int32_t> sources_of_documents,
+                           std::vector<int32_t> lower) {
   const auto is_source = [&](int32_t source, size_t end) {
     return source >= 0 && static_cast<size_t>(source) < end;
   };

@@ -48,7 +48,7 @@ class OverlapFinder {
   Overlap result() const;
 
   const std::map<uint64_t, Entry>& entries() const { return entries_; }  // by hash
-  void restore(std::map<uint64_t, Entry> entries) { entries_ = std::move(entries); }
+  void load(std::map<uint64_t, Entry> entries) { entries_ = std::move(entries); }
 
  private:
   std::map<uint64_t, Entry> entries_;
@@ -64,12 +64,12 @@ class CommonDocuments {
   // one group if they have a document in common, or if other sources of the group link them.
   std::vector<int32_t> groups(size_t num_sources) const;
 
-  // State for restore(): by hash, a source that has the document; and by source, a lower source of
+  // State for load(): by hash, a source that has the document; and by source, a lower source of
   // its group, or itself.
   const std::map<uint64_t, int32_t>& sources_of_documents() const { return source_of_document_; }
   const std::vector<int32_t>& lower() const { return lower_; }
   // Throws Error(kData) where the two contradict each other.
-  void restore(std::map<uint64_t, int32_t> sources_of_documents, std::vector<int32_t> lower);
+  void load(std::map<uint64_t, int32_t> sources_of_documents, std::vector<int32_t> lower);
 
  private:
   int32_t lowest(int32_t source) const;

@@ -101,7 +101,7 @@ void report_held_out(const HoldOut& held_out, double fraction) {
   if (held_out.share() > fraction)
     line += str(" instead of ", printed("%.2g %%", 100 * fraction), ", to have enough of it");
   if (block > 0) {
-    line += str(", in pieces of up to about ", format_bytes(block),
+    line += str(", in blocks of up to about ", format_bytes(block),
                 ", since whole documents are too few or too long for that");
   }
   log_note(line);

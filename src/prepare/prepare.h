@@ -35,9 +35,8 @@ struct PreparedData {
   CorpusCounts train_text;  // data.train as it was read, held-out text too
   CorpusCounts eval_text;   // the same of data.eval
 
-  // Targets of one pass: a document of n tokens has n - 1.
-  int64_t train_targets() const { return train_tokens - train_documents; }
-  int64_t eval_targets() const { return eval_tokens - eval_documents; }
+  // Targets of one pass: a document of n tokens has n - 1, a document without tokens has none.
+  int64_t train_targets = 0, eval_targets = 0;
 };
 
 // PrepareOptions say how often a preparation saves its state, and what it calls after each save.

@@ -46,7 +46,7 @@ class FileTally {
   // Returns the first document of each file so far. A file without documents has the first document
   // of the next file that has any.
   const std::vector<int64_t>& first_documents() const { return first_; }
-  void restore(std::vector<int64_t> first_documents) { first_ = std::move(first_documents); }
+  void load(std::vector<int64_t> first_documents) { first_ = std::move(first_documents); }
 
  private:
   template <class Visit>

@@ -178,7 +178,7 @@ void scan_corpus(
   };
   BatchWork<ScannedBatch> work(num_threads, [&](const ScannedBatch& scanned) {
     size_t next = 0;
-    counts.skipped += scanned.batch->skipped();
+    counts.skipped += scanned.batch->skipped_in_lines();
     for (const DocumentBatch::FileEnd& end : scanned.batch->file_ends()) {
       while (next < end.documents) add_document(scanned.documents[next++]);
       counts.skipped += end.skipped;

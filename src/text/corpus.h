@@ -82,7 +82,7 @@ class Sample {
 
   const std::vector<uint64_t>& bytes() const { return bytes_; }  // observed, by range of hashes
   // Replaces what was observed by an earlier result of bytes(). choose() must follow.
-  void restore(std::vector<uint64_t> bytes) { bytes_ = std::move(bytes); }
+  void load(std::vector<uint64_t> bytes) { bytes_ = std::move(bytes); }
 
  private:
   static constexpr int kBits = 16;

@@ -62,7 +62,7 @@ void DocumentBatch::find_texts(const Corpus& corpus) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(line.size() + 1);
     std::string_view text;
-    if (json.find_text(line, number, text, skipped_))
+    if (json.find_text(line, number, text, skipped_in_lines_))
       add(text, {file_, static_cast<int64_t>(size())});
   }
   for (FileEnd& end : file_ends_) end.documents = size();

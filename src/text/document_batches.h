@@ -26,7 +26,7 @@ class DocumentBatch {
   struct FileEnd {
     size_t file;
     size_t documents;
-    NoDocuments skipped;
+    NoDocuments skipped;  // in the whole file; nothing is counted for JSON lines
   };
 
   // Call it first, in the thread that uses the batch: it finds the texts in JSON lines, which come
@@ -42,8 +42,9 @@ class DocumentBatch {
   }
   const DocumentLocation& location(size_t i) const { return locations_[i]; }
   const std::vector<FileEnd>& file_ends() const { return file_ends_; }
-  // The counts of a batch of JSON lines. Other formats count in FileEnd::skipped, file by file.
-  const NoDocuments& skipped() const { return skipped_; }
+  // Returns the JSON lines of this batch that hold no document. Other formats count in
+  // FileEnd::skipped, since a preparation may go on after any file.
+  const NoDocuments& skipped_in_lines() const { return skipped_in_lines_; }
   // The size of the text; of the lines, while a batch of JSON lines is not complete.
   size_t bytes() const { return text_.size(); }
   // The file of the first document, for messages.
@@ -68,7 +69,7 @@ class DocumentBatch {
   std::vector<size_t> ends_;  // of the documents, in the text
   std::vector<DocumentLocation> locations_;
   std::vector<FileEnd> file_ends_;
-  NoDocuments skipped_;
+  NoDocuments skipped_in_lines_;
 };
 using BatchPointer = std::shared_ptr<DocumentBatch>;
 

@@ -34,7 +34,7 @@ uint64_t code_of(std::string_view text, size_t begin, size_t size) {
 
 }  // namespace
 
-CutPlaces::CutPlaces(const ByteBpeModel& model) : bytes_((size_t{1} << 16) / 64) {
+CutPlaces::CutPlaces(const BpeModel& model) : bytes_((size_t{1} << 16) / 64) {
   std::vector<uint64_t> pairs;
   const auto add_bytes = [&](unsigned char left, unsigned char right) {
     bytes_[(size_t{left} << 8 | right) / 64] |= uint64_t{1} << right % 64;
@@ -58,7 +58,7 @@ CutPlaces::CutPlaces(const ByteBpeModel& model) : bytes_((size_t{1} << 16) / 64)
       left = place;
     }
   };
-  for (const ByteBpeModel::Merge& merge : model.merges) {
+  for (const BpeModel::Merge& merge : model.merges) {
     // A merge whose token is in no word is never made.
     const auto& token = model.tokens[static_cast<size_t>(merge.joined)];
     if (token) add_token(*token);
@@ -93,7 +93,7 @@ size_t CutPlaces::part_size(std::string_view word) const {
   return word.size();
 }
 
-ByteBpe::ByteBpe(const ByteBpeModel& model)
+ByteBpe::ByteBpe(const BpeModel& model)
     : byte_ranks_(size_t{1} << 16, BpeJoin::kNone),
       unk_id_(model.unk_id),
       fuses_unk_(model.fuses_unk) {
@@ -114,7 +114,7 @@ ByteBpe::ByteBpe(const ByteBpeModel& model)
   filter_.resize(std::bit_ceil(10 * model.merges.size() / 64 + 1));
   joined_.reserve(model.merges.size());
   for (size_t rank = 0; rank < model.merges.size(); ++rank) {
-    const ByteBpeModel::Merge& merge = model.merges[rank];
+    const BpeModel::Merge& merge = model.merges[rank];
     joined_.push_back(merge.joined);
     const uint64_t pair =
         uint64_t{static_cast<uint32_t>(merge.left)} << 32 | static_cast<uint32_t>(merge.right);
@@ -136,7 +136,7 @@ ByteBpe::ByteBpe(const ByteBpeModel& model)
 // A merge of a character with a neighbour comes later than the merges of the character's own bytes,
 // unless a file is odd. So whole characters may be the symbols from the start: of two merges the
 // one that comes first is the same.
-void ByteBpe::find_characters(const ByteBpeModel& model) {
+void ByteBpe::find_characters(const BpeModel& model) {
   character_ids_.assign(size_t{1} << 16, -1);
   std::vector<char32_t> code_points(model.tokens.size(), 0);  // 0: the token is no such character
   std::vector<uint32_t> last_ranks(model.tokens.size(), 0);

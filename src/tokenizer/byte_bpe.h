@@ -22,7 +22,8 @@
 
 namespace lmtrain {
 
-struct ByteBpeModel {
+// The model "BPE" of a tokenizer.json, byte-level (ByteBpe) or not (CharacterBpe).
+struct BpeModel {
   struct Merge {
     int32_t left;
     int32_t right;
@@ -63,7 +64,7 @@ class IdBuffer {
 class CutPlaces {
  public:
   // `model` has a token for every byte.
-  explicit CutPlaces(const ByteBpeModel& model);
+  explicit CutPlaces(const BpeModel& model);
   // Returns the size of the first part of a word that is not empty.
   size_t part_size(std::string_view word) const;
   // Returns whether a token may begin or end within one of the characters beside `place` and have
@@ -85,7 +86,7 @@ class CutPlaces {
 
 class ByteBpe {
  public:
-  explicit ByteBpe(const ByteBpeModel& model);
+  explicit ByteBpe(const BpeModel& model);
 
   class Scratch {
    public:
@@ -128,7 +129,7 @@ class ByteBpe {
   void encode_parts(std::string_view word, const char* end, Scratch& scratch) const;
   void encode_part(std::string_view part, Scratch& scratch) const;
   bool encode_few_bytes(std::string_view word, std::vector<int32_t>& ids) const;
-  void find_characters(const ByteBpeModel& model);
+  void find_characters(const BpeModel& model);
   size_t character_at(std::string_view word, size_t begin, int32_t& id) const;
 
   // Words of up to this many bytes are joined without a queue.

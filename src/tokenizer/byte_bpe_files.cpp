@@ -49,7 +49,7 @@ std::string spelled(const std::string& bytes) {
   return token;
 }
 
-Json model_json(const ByteBpeModel& model) {
+Json model_json(const BpeModel& model) {
   std::vector<std::string> tokens;
   tokens.reserve(model.tokens.size());
   for (const auto& bytes : model.tokens) tokens.push_back(spelled(*bytes));
@@ -70,7 +70,7 @@ Json model_json(const ByteBpeModel& model) {
   vocab.emplace_back(kByteBpeEos, 1);
   for (size_t i = 0; i < tokens.size(); ++i)
     vocab.emplace_back(tokens[i], static_cast<int64_t>(i) + kNumByteBpeSpecials);
-  for (const ByteBpeModel::Merge& merge : model.merges) {
+  for (const BpeModel::Merge& merge : model.merges) {
     json["merges"].push_back(Json::array(
         {tokens[static_cast<size_t>(merge.left)], tokens[static_cast<size_t>(merge.right)]}));
   }
@@ -85,7 +85,7 @@ PreTokenizer byte_bpe_pre_tokenizer() {
   return PreTokenizer(std::move(steps));
 }
 
-std::vector<TokenizerFile> byte_bpe_files(const ByteBpeModel& model, bool add_bos) {
+std::vector<TokenizerFile> byte_bpe_files(const BpeModel& model, bool add_bos) {
   const Json split = {{"type", "Split"},
                       {"pattern", {{"Regex", kSplit}}},
                       {"behavior", "Isolated"},

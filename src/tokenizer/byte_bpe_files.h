@@ -28,6 +28,6 @@ PreTokenizer byte_bpe_pre_tokenizer();
 // Returns two files: tokenizer.json, with the bytes that the library `tokenizers` saves, and
 // special_tokens_map.json, which names BOS and EOS. `model` is a result of train_byte_bpe(). With
 // `add_bos` the post-processor puts BOS before a text.
-std::vector<TokenizerFile> byte_bpe_files(const ByteBpeModel& model, bool add_bos);
+std::vector<TokenizerFile> byte_bpe_files(const BpeModel& model, bool add_bos);
 
 }  // namespace lmtrain

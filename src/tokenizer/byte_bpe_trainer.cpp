@@ -29,7 +29,7 @@ class ByteBpeTrainer {
     find_pairs();
   }
 
-  ByteBpeModel learn(size_t num_tokens) {
+  BpeModel learn(size_t num_tokens) {
     PercentLine progress("training the tokenizer", static_cast<int64_t>(num_tokens));
     while (model_.tokens.size() < num_tokens) {
       const uint32_t best = queue_.pop(
@@ -153,7 +153,7 @@ class ByteBpeTrainer {
     file_places();
   }
 
-  ByteBpeModel model_;
+  BpeModel model_;
   std::array<uint32_t, 256> byte_ids_{};
   std::vector<Pair> pairs_;
   FlatMap index_of_pair_;  // by key
@@ -164,9 +164,9 @@ class ByteBpeTrainer {
 
 }  // namespace
 
-ByteBpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work) {
+BpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work) {
   ByteBpeTrainer trainer(std::move(words));
-  ByteBpeModel model = trainer.learn(static_cast<size_t>(num_tokens));
+  BpeModel model = trainer.learn(static_cast<size_t>(num_tokens));
   if (work != nullptr) *work = trainer.work();
   return model;
 }

@@ -24,6 +24,6 @@ namespace lmtrain {
 // be any bytes. Requires num_tokens >= 256. Unless `work` is null, *work becomes the number of
 // places in words that were looked at. Throws StopRequested on a signal, and Error(kData) for words
 // of more than 2e9 bytes in all.
-ByteBpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work = nullptr);
+BpeModel train_byte_bpe(WordCounts words, int64_t num_tokens, uint64_t* work = nullptr);
 
 }  // namespace lmtrain

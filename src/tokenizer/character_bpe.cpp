@@ -9,7 +9,7 @@
 
 namespace lmtrain {
 
-CharacterBpe::CharacterBpe(const ByteBpeModel& model)
+CharacterBpe::CharacterBpe(const BpeModel& model)
     : unk_id_(model.unk_id), fuses_unk_(model.fuses_unk) {
   ascii_ids_.fill(-1);
   byte_ids_.fill(-1);
@@ -39,7 +39,7 @@ CharacterBpe::CharacterBpe(const ByteBpeModel& model)
   }
   if (unk_id_) stands_for_others[static_cast<size_t>(*unk_id_)] = true;
   for (size_t rank = 0; rank < model.merges.size(); ++rank) {
-    const ByteBpeModel::Merge& merge = model.merges[rank];
+    const BpeModel::Merge& merge = model.merges[rank];
     pairs_.insert(key(merge.left, merge.right),
                   uint64_t{rank} << 32 | static_cast<uint32_t>(merge.joined));
     if (stands_for_others[static_cast<size_t>(merge.left)] ||

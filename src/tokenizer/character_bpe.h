@@ -28,7 +28,7 @@ namespace lmtrain {
 class CharacterBpe {
  public:
   // `model.tokens` are texts, as the file spells them.
-  explicit CharacterBpe(const ByteBpeModel& model);
+  explicit CharacterBpe(const BpeModel& model);
 
   class Scratch {
    public:

@@ -71,7 +71,7 @@ const std::array<CuttingRule, 8>& rules() {
 // Whether the merges give each token's own id to a word that is the token. Added tokens are left
 // out: they are found before text is cut into words.
 bool merges_give_tokens(const TokenizerJson& json) {
-  ByteBpeModel model = json.model;
+  BpeModel model = json.model;
   model.ignores_merges = false;
   const ByteBpe bpe(model);
   ByteBpe::Scratch scratch;
@@ -187,11 +187,11 @@ SpaceMarks marks_of(const TokenizerJson& json, const std::string& origin, GgufVo
 // llama.cpp joins any neighbours that spell a token, the highest score first; the file lists pairs
 // by rank. Returns scores by id with which both join alike, or refuses.
 std::vector<float> scores_of(const TokenizerJson& json, const std::string& origin) {
-  const ByteBpeModel& model = json.model;
+  const BpeModel& model = json.model;
   std::vector<float> scores(json.pieces.size(), 0);
   std::set<std::pair<int32_t, int32_t>> pairs;
   std::set<int32_t> joined;
-  for (const ByteBpeModel::Merge& merge : model.merges) {
+  for (const BpeModel::Merge& merge : model.merges) {
     pairs.emplace(merge.left, merge.right);
     float& score = scores[static_cast<size_t>(merge.joined)];
     if (joined.insert(merge.joined).second) {
@@ -271,7 +271,7 @@ GgufVocabulary from_json(const Tokenizer& tokenizer, const std::string& origin) 
     result.types[static_cast<size_t>(token.id)] =
         token.special ? GgufVocabulary::kControl : GgufVocabulary::kUserDefined;
   }
-  for (const ByteBpeModel::Merge& merge : json.model.merges) {
+  for (const BpeModel::Merge& merge : json.model.merges) {
     result.merges.push_back(str(json.pieces[static_cast<size_t>(merge.left)], " ",
                                 json.pieces[static_cast<size_t>(merge.right)]));
   }

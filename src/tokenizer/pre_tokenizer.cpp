@@ -10,25 +10,25 @@ namespace {
 using Merge = PreTokenizerStep::Merge;
 using Prefix = PreTokenizerStep::Prefix;
 
-// Whether a span begins a new piece, as in `tokenizers`: a match that follows a match is a piece by
+// Whether a span begins a new split, as in `tokenizers`: a match that follows a match is a split by
 // itself, unless matches are merged with each other.
-bool begins_piece(Merge merge, bool is_match, bool after_match) {
+bool begins_split(Merge merge, bool is_match, bool after_match) {
   if (merge == Merge::kWithMatches) return is_match != after_match;
   return !is_match || after_match;
 }
 
-// Joins the spans that are one piece, in place.
+// Joins the spans that are one split, in place.
 void merge_spans(Merge merge, std::vector<PreTokenizer::Span>& spans) {
   if (merge == Merge::kNext) std::reverse(spans.begin(), spans.end());
   size_t count = 0;
   bool after_match = false;
   for (const PreTokenizer::Span span : spans) {
-    if (count == 0 || begins_piece(merge, span.is_match, after_match)) {
+    if (count == 0 || begins_split(merge, span.is_match, after_match)) {
       spans[count++] = span;
     } else {
-      PreTokenizer::Span& piece = spans[count - 1];
-      piece.begin = std::min(piece.begin, span.begin);
-      piece.end = std::max(piece.end, span.end);
+      PreTokenizer::Span& split = spans[count - 1];
+      split.begin = std::min(split.begin, span.begin);
+      split.end = std::max(split.end, span.end);
     }
     after_match = span.is_match;
   }
@@ -83,7 +83,7 @@ void PreTokenizer::split_in_batches(std::string_view text, Scratch& scratch, con
     return;
   }
   scratch.prefixed_.resize(steps_.size());
-  scratch.pieces_.resize(steps_.size());
+  scratch.splits_.resize(steps_.size());
   scratch.num_words_ = 0;
   scratch.end_ = text.data() + text.size();
   split_from(0, text, scratch, sink);
@@ -155,24 +155,24 @@ void PreTokenizer::cut(size_t index, std::string_view text, Scratch& scratch,
       }
       return;
     }
-    const std::span<std::string_view> pieces = scratch.pieces_[index];
-    while (const size_t count = scanner->scan(text, done, pieces)) {
-      for (const std::string_view piece : pieces.first(count))
-        split_from(index + 1, piece, scratch, sink);
+    const std::span<std::string_view> splits = scratch.splits_[index];
+    while (const size_t count = scanner->scan(text, done, splits)) {
+      for (const std::string_view split : splits.first(count))
+        split_from(index + 1, split, scratch, sink);
     }
     return;
   }
-  const auto piece = [&](size_t begin, size_t end, bool is_match) {
+  const auto take = [&](size_t begin, size_t end, bool is_match) {
     if (begin == end || (step.removes && is_match != step.is_inverted)) return;
     split_from(index + 1, text.substr(begin, end - begin), scratch, sink);
   };
   SplitRegex::Match match{};
   while (done < text.size() && step.regex->find(text, done, scratch.matcher_, match)) {
-    piece(done, match.begin, false);
-    piece(match.begin, match.end, true);
+    take(done, match.begin, false);
+    take(match.begin, match.end, true);
     done = match.end;
   }
-  piece(done, text.size(), false);
+  take(done, text.size(), false);
 }
 
 void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, Scratch& scratch,
@@ -197,7 +197,7 @@ void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, S
     split_merging(index, text, is_first, scratch, sink);
     return;
   }
-  const auto piece = [&](size_t begin, size_t end, bool is_match) {
+  const auto take = [&](size_t begin, size_t end, bool is_match) {
     if (begin == end || (step.removes && is_match != step.is_inverted)) return;
     std::string_view part = text.substr(begin, end - begin);
     if (step.spells_bytes) {
@@ -212,11 +212,11 @@ void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, S
   SplitRegex::Match match{};
   while (step.regex && done < text.size() &&
          step.regex->find(text, done, scratch.matcher_, match)) {
-    piece(done, match.begin, false);
-    piece(match.begin, match.end, true);
+    take(done, match.begin, false);
+    take(match.begin, match.end, true);
     done = match.end;
   }
-  piece(done, text.size(), false);
+  take(done, text.size(), false);
 }
 
 void PreTokenizer::split_merging(size_t index, std::string_view text, bool is_first,

@@ -1,6 +1,7 @@
 // Cuts text into the words that BPE is applied to, by the pre-tokenizers of Hugging Face's
-// `tokenizers` that BPE models use. Each step cuts the pieces of the step before, and sees nothing
-// beyond a piece. A PreTokenizer is immutable; each thread needs its own Scratch.
+// `tokenizers` that BPE models use. Each step cuts the splits of the step before, and sees nothing
+// beyond a split; the splits of the last step are the words. A PreTokenizer is immutable; each
+// thread needs its own Scratch.
 #pragma once
 
 #include <array>
@@ -18,20 +19,20 @@
 namespace lmtrain {
 
 struct PreTokenizerStep {
-  bool adds_prefix_space = false;   // a space before each piece without one in front
+  bool adds_prefix_space = false;   // a space before each split without one in front
   std::optional<SplitRegex> regex;  // none: nothing is cut
   std::string pattern;              // of the regex, as the tokenizer's file spells it
-  // `removes`: matches are removed; else they are pieces. `is_inverted`: text between matches
+  // `removes`: matches are removed; else they are splits. `is_inverted`: text between matches
   // counts as the matches.
   bool removes = false;
   bool is_inverted = false;
-  // With which neighbour a match makes one piece. kWithMatches: a run of matches is one piece, and
+  // With which neighbour a match makes one split. kWithMatches: a run of matches is one split, and
   // so is a run of text between matches. All but kNone require a regex.
   enum class Merge : uint8_t { kNone, kPrevious, kNext, kWithMatches };
   Merge merge = Merge::kNone;
-  // The next steps get the pieces in the alphabet of bytes (byte_alphabet.h).
+  // The next steps get the splits in the alphabet of bytes (byte_alphabet.h).
   bool spells_bytes = false;
-  // Metaspace: before a piece is cut, `space` replaces each space in it. `prefix` says which pieces
+  // Metaspace: before a split is cut, `space` replaces each space in it. `prefix` says which splits
   // get `space` in front, if they do not begin with it. kFirst: the first in a document.
   enum class Prefix : uint8_t { kNever, kFirst, kAlways };
   std::string space;  // empty: spaces stay
@@ -63,7 +64,7 @@ class PreTokenizer {
     std::vector<std::string> prefixed_;                         // by step
     std::vector<std::string> spelled_;                          // by step
     std::vector<std::vector<Span>> spans_;                      // by step
-    std::vector<std::array<std::string_view, kBatch>> pieces_;  // by step
+    std::vector<std::array<std::string_view, kBatch>> splits_;  // by step
     std::array<std::string_view, kBatch> words_;
     size_t num_words_ = 0;
     const char* end_ = nullptr;
@@ -93,7 +94,7 @@ class PreTokenizer {
   std::vector<PreTokenizerStep> steps_;
   std::vector<std::optional<SplitScanner>> scanners_;  // by step
   bool spells_bytes_ = false;                          // a step does
-  bool only_cuts_ = true;                              // no step changes or joins pieces
+  bool only_cuts_ = true;                              // no step changes or joins splits
 };
 
 }  // namespace lmtrain

@@ -41,7 +41,7 @@ class SharedWords {
   }
   // Returns what users other than `owner` have published since the last call with this `heard`,
   // which is 0 at first.
-  std::vector<ChunkPointer> news(const void* owner, size_t& heard) {
+  std::vector<ChunkPointer> new_chunks(const void* owner, size_t& heard) {
     std::vector<ChunkPointer> found;
     if (heard == num_chunks_.load(std::memory_order_acquire)) return found;
     const std::lock_guard lock(mutex_);

@@ -268,26 +268,26 @@ std::optional<SplitScanner> SplitScanner::of(std::string_view pattern) {
 }
 
 size_t SplitScanner::scan(std::string_view text, size_t& from,
-                          std::span<std::string_view> pieces) const {
+                          std::span<std::string_view> splits) const {
   switch (words_) {
     case Words::kNone:
-      return scan_numbers(text, from, pieces);
+      return scan_numbers(text, from, splits);
     case Words::kSpacePrefix:
-      return scan_words<Words::kSpacePrefix>(text, from, pieces);
+      return scan_words<Words::kSpacePrefix>(text, from, splits);
     case Words::kAnyPrefix:
-      return scan_words<Words::kAnyPrefix>(text, from, pieces);
+      return scan_words<Words::kAnyPrefix>(text, from, splits);
     case Words::kCased:
-      return scan_words<Words::kCased>(text, from, pieces);
+      return scan_words<Words::kCased>(text, from, splits);
   }
   return 0;
 }
 
 size_t SplitScanner::scan_numbers(std::string_view text, size_t& from,
-                                  std::span<std::string_view> pieces) const {
+                                  std::span<std::string_view> splits) const {
   const char* at = text.data() + from;
   const Text bounds{text.data() + text.size()};
   size_t count = 0;
-  while (at < bounds.end && count < pieces.size()) {
+  while (at < bounds.end && count < splits.size()) {
     const char* end = numbers_end(bounds, at, most_numbers_);
     if (end == at) {
       Character c{};
@@ -295,7 +295,7 @@ size_t SplitScanner::scan_numbers(std::string_view text, size_t& from,
              ((c = character_at(end, *characters_)).flags & Flags::kNumber) == 0)
         end += c.size;
     }
-    pieces[count++] = {at, static_cast<size_t>(end - at)};
+    splits[count++] = {at, static_cast<size_t>(end - at)};
     at = end;
   }
   from = static_cast<size_t>(at - text.data());
@@ -304,34 +304,34 @@ size_t SplitScanner::scan_numbers(std::string_view text, size_t& from,
 
 template <SplitScanner::Words kWords>
 size_t SplitScanner::scan_words(std::string_view text, size_t& from,
-                                std::span<std::string_view> pieces) const {
+                                std::span<std::string_view> splits) const {
   const char* at = text.data() + from;
   const Text bounds{text.data() + text.size()};
   size_t count = 0;
-  while (at < bounds.end && count < pieces.size()) {
+  while (at < bounds.end && count < splits.size()) {
 #if defined(__SSE2__)
     if (bounds.end - at >= kWindow && begins_with_ascii(at)) {
       const char* const window = at;
       for (uint64_t ends = ends_in_window<kWords>(bounds, at); ends != 0; ends &= ends - 1) {
-        if (count == pieces.size()) break;
+        if (count == splits.size()) break;
         const char* const end = window + std::countr_zero(ends);
-        pieces[count++] = {at, static_cast<size_t>(end - at)};
+        splits[count++] = {at, static_cast<size_t>(end - at)};
         at = end;
       }
       if (at != window) continue;
     }
 #endif
-    const char* const end = piece_end<kWords>(bounds, at);
-    pieces[count++] = {at, static_cast<size_t>(end - at)};
+    const char* const end = split_end<kWords>(bounds, at);
+    splits[count++] = {at, static_cast<size_t>(end - at)};
     at = end;
   }
   from = static_cast<size_t>(at - text.data());
   return count;
 }
 
-// The end of the piece that begins at `at`.
+// The end of the split that begins at `at`.
 template <SplitScanner::Words kWords>
-inline const char* SplitScanner::piece_end(Text text, const char* at) const {
+inline const char* SplitScanner::split_end(Text text, const char* at) const {
   const Flags& characters = *characters_;
   const auto [flags, size] = character_at(at, characters);
   const char* const next = at + size;
@@ -383,10 +383,10 @@ inline const char* SplitScanner::piece_end(Text text, const char* at) const {
 }
 
 #if defined(__SSE2__)
-// Finds the ends of pieces in the 64 bytes from `at` on, where a piece begins, as far as these
-// bytes decide them. If they decide none, piece_end() finds it.
+// Finds the ends of splits in the 64 bytes from `at` on, where a split begins, as far as these
+// bytes decide them. If they decide none, split_end() finds it.
 //
-// A piece ends where the next one begins, so the sets are of places where pieces begin. Whether one
+// A split ends where the next one begins, so the sets are of places where splits begin. Whether one
 // begins at a character depends on the characters before it, and on the next one; behind white
 // space also on what follows the run.
 template <SplitScanner::Words kWords>
@@ -400,7 +400,7 @@ uint64_t SplitScanner::ends_in_window(Text text, const char* at) const {
   const uint64_t behind_blank = sets.blanks << 1;
   uint64_t undecided = 0;
 
-  // Newlines behind punctuation are of its piece: the sum carries each run of them to its end.
+  // Newlines behind punctuation are of its split: the sum carries each run of them to its end.
   uint64_t white = spaces;
   if (punctuation_takes_newlines_) {
     const uint64_t newlines = sets.newlines & ascii;
@@ -409,7 +409,7 @@ uint64_t SplitScanner::ends_in_window(Text text, const char* at) const {
     if (punctuation_takes_slashes_) undecided |= carried & ~newlines & sets.slashes;
   }
 
-  // A run of white space, and its last character, which the next piece may begin with.
+  // A run of white space, and its last character, which the next split may begin with.
   const uint64_t gaps = newlines_end_spaces_ ? white & ~sets.newlines : white;
   const uint64_t last_gaps = gaps & (solid >> 1);
   uint64_t starts = (white & ~(white << 1)) | last_gaps;
@@ -446,7 +446,7 @@ uint64_t SplitScanner::number_starts(uint64_t numbers, uint64_t behind_blank) co
   uint64_t starts = numbers & ~(numbers << 1);
   if (numbers_take_space_) starts &= ~behind_blank;
   if (most_numbers_ == kAnyNumber) return starts;
-  // Starts of number pieces of up to three: the first number of each run, then every third.
+  // Starts of number splits of up to three: the first number of each run, then every third.
   uint64_t fourth = numbers & (numbers << 1) & (numbers << 2) & (numbers << 3);
   while (fourth != 0) {
     const int next = std::countr_zero(fourth);
@@ -456,8 +456,8 @@ uint64_t SplitScanner::number_starts(uint64_t numbers, uint64_t behind_blank) co
   return starts;
 }
 
-// Changes the starts of pieces where a contraction begins at one of `quotes`, which stand before
-// letters: nothing begins in it, and a letter behind it begins a piece.
+// Changes the starts of splits where a contraction begins at one of `quotes`, which stand before
+// letters: nothing begins in it, and a letter behind it begins a split.
 void SplitScanner::cut_contractions(Text text, const char* at, uint64_t quotes, uint64_t letters,
                                     uint64_t& starts) const {
   const char* done = nullptr;  // the end of the last contraction; a word has one

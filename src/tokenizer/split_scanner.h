@@ -1,6 +1,6 @@
 // Cuts text as the regular expressions of well-known tokenizers do, several times faster than an
 // engine for expressions: GPT-2 (GPT-NeoX, OLMo, SmolLM), cl100k (Llama 3, OLMo 2), Qwen 2 to 3.5,
-// o200k and Tekken. The pieces are exactly SplitRegex's. A scanner is immutable, so threads may
+// o200k and Tekken. The splits are exactly SplitRegex's. A scanner is immutable, so threads may
 // share it.
 #pragma once
 
@@ -22,10 +22,10 @@ class SplitScanner {
   // Whether the pattern matches everywhere, so that nothing lies between two matches.
   bool matches_all() const { return words_ != Words::kNone; }
 
-  // Cuts `text`, which is valid UTF-8, from byte `from` on, where a piece must begin. A piece is a
-  // match, or the text between two matches. Stores pieces until `pieces` is full or the text ends,
-  // moves `from` behind the last piece, and returns their number; 0 only at the end of the text.
-  size_t scan(std::string_view text, size_t& from, std::span<std::string_view> pieces) const;
+  // Cuts `text`, which is valid UTF-8, from byte `from` on, where a split must begin. A split is a
+  // match, or the text between two matches. Stores splits until `splits` is full or the text ends,
+  // moves `from` behind the last split, and returns their number; 0 only at the end of the text.
+  size_t scan(std::string_view text, size_t& from, std::span<std::string_view> splits) const;
 
  private:
   // The run of letters of a word, and what may stand before it.
@@ -39,16 +39,16 @@ class SplitScanner {
   struct Text;
 
   size_t scan_numbers(std::string_view text, size_t& from,
-                      std::span<std::string_view> pieces) const;
+                      std::span<std::string_view> splits) const;
   template <Words kWords>
-  size_t scan_words(std::string_view text, size_t& from, std::span<std::string_view> pieces) const;
+  size_t scan_words(std::string_view text, size_t& from, std::span<std::string_view> splits) const;
   template <Words kWords>
   uint64_t ends_in_window(Text text, const char* at) const;
   uint64_t number_starts(uint64_t numbers, uint64_t behind_blank) const;
   void cut_contractions(Text text, const char* at, uint64_t quotes, uint64_t letters,
                         uint64_t& starts) const;
   template <Words kWords>
-  const char* piece_end(Text text, const char* at) const;
+  const char* split_end(Text text, const char* at) const;
   const char* cased_end(Text text, const char* at, const char* next, uint8_t flags) const;
   const char* contraction_end(Text text, const char* quote) const;
   const char* numbers_end(Text text, const char* at, size_t most) const;
@@ -57,9 +57,9 @@ class SplitScanner {
   const CharacterFlags* characters_ = nullptr;
   Words words_ = Words::kNone;
   Contractions contractions_ = Contractions::kNone;
-  bool contractions_end_words_ = false;  // as in o200k; else they are pieces
+  bool contractions_end_words_ = false;  // as in o200k; else they are splits
   uint8_t letters_ = CharacterFlags::kLetter;
-  size_t most_numbers_ = 0;  // in one piece
+  size_t most_numbers_ = 0;  // in one split
   bool numbers_take_space_ = false;
   bool punctuation_takes_newlines_ = false;
   bool punctuation_takes_slashes_ = false;

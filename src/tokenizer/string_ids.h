@@ -1,4 +1,4 @@
-// A hash table from strings to ids for vocabularies: it owns the bytes of all strings in one piece
+// A hash table from strings to ids for vocabularies: it owns the bytes of all strings in one block
 // of memory, so that a hundred thousand of them are added in milliseconds.
 #pragma once
 

@@ -289,10 +289,10 @@ void read_template(const JsonPlace& part, TokenizerJson& result) {
   const JsonPlace single = part.member("single");
   bool behind = false;
   for (size_t i = 0; i < single.array_size(); ++i) {
-    const JsonPlace piece = single.element(i).require_object({"SpecialToken", "Sequence"});
-    const JsonPlace special = piece.member("SpecialToken");
+    const JsonPlace element = single.element(i).require_object({"SpecialToken", "Sequence"});
+    const JsonPlace special = element.member("SpecialToken");
     if (special.is_null()) {
-      if (behind) piece.fail("is a second Sequence");
+      if (behind) element.fail("is a second Sequence");
       behind = true;
       continue;
     }

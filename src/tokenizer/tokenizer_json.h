@@ -18,7 +18,7 @@ namespace lmtrain {
 
 struct TokenizerJson {
   std::vector<std::string> pieces;  // by id, as the file spells them; "" for an id without a token
-  ByteBpeModel model;
+  BpeModel model;
   std::vector<AddedToken> added;
   bool is_byte_level = false;  // else the symbols of the model are characters
   std::vector<NormalizerStep> normalizer;

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "tokenizer/byte_level_tokenizer.h"
 #include "tokenizer/settings_file.h"
 #include "tokenizer/tokenizer_model.h"
+#include "tokenizer/tokenizer_pipeline.h"
 
 namespace lmtrain {
 namespace {
@@ -78,7 +78,7 @@ class JsonTokenizer : public TokenizerModel {
   }
 
  private:
-  ByteLevelTokenizer tokenizer_;
+  TokenizerPipeline tokenizer_;
   Json settings_;  // tokenizer_config.json
   SpecialIds ids_;
   std::string why_slow_;

@@ -38,7 +38,7 @@ int32_t id_of(const JsonPlace& merges, size_t index, const std::string& token,
   return id;
 }
 
-void read_merges(const JsonPlace& place, const StringIds& ids, ByteBpeModel& model) {
+void read_merges(const JsonPlace& place, const StringIds& ids, BpeModel& model) {
   const size_t count = place.array_size();
   model.merges.reserve(count);
   for (size_t i = 0; i < count; ++i) {

@@ -236,7 +236,7 @@ std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& confi
   WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
   const int64_t vocab_size = config.train.vocab_size;
-  const ByteBpeModel model = train_byte_bpe(std::move(words), vocab_size - kNumByteBpeSpecials);
+  const BpeModel model = train_byte_bpe(std::move(words), vocab_size - kNumByteBpeSpecials);
   const int64_t size = static_cast<int64_t>(model.tokens.size()) + kNumByteBpeSpecials;
   if (vocab_size < size) throw Error(ErrorKind::kData, too_small(vocab_size, size));
   if (vocab_size > size) throw Error(ErrorKind::kData, too_large(vocab_size, size));

@@ -89,7 +89,7 @@ class WordCache {
     is_user_ = true;
     is_shared_ = words.has_several_users();
     if (!is_shared_) return;
-    for (const SharedWords::ChunkPointer& chunk : words.news(this, heard_)) {
+    for (const SharedWords::ChunkPointer& chunk : words.new_chunks(this, heard_)) {
       for (const EncodedWord& word : *chunk) learn(word);
     }
     constexpr size_t kEnough = 64;

@@ -15,9 +15,9 @@
 #include "eval/eval_share.h"
 #include "formats/token_shard.h"
 #include "training/bench.h"
+#include "training/load_run.h"
 #include "training/matmul_rate.h"
 #include "training/resolve.h"
-#include "training/restore.h"
 
 namespace lmtrain {
 namespace {
@@ -94,8 +94,8 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
   choose_for(tokens);
   Config evaluated = config;
   resolve_eval_tokens(evaluated, data);
-  const int64_t held_out = std::max<int64_t>(0, data.eval_targets());
-  tokens *= 1 - evaluation_share(evaluated, data, std::min(*evaluated.eval.tokens, held_out));
+  tokens *=
+      1 - evaluation_share(evaluated, data, std::min(*evaluated.eval.tokens, data.eval_targets));
   tokens = std::max(tokens, static_cast<double>(config.batch.tokens));
   choose_for(tokens);
   log_note(str("train.time ", write_duration(time), ": ",
@@ -127,13 +127,13 @@ void require_shape(const ModelConfig& model) {
 void resolve_choices(Config& config, const PreparedData& data, int num_processes,
                      const Processes& processes) {
   const bool recipe = takes_recipe(config);
-  if (!recipe && config.origins.is_written && !config.init_from) {
+  if (!recipe && config.origins.by_person && !config.init_from) {
     log_note(
         "optimizer.lr is given, so that no setting is chosen; without it: the recipe of "
         "docs/recipe.md");
   }
   if (!recipe && !config.train.time && !config.model.size) return;
-  const double targets = static_cast<double>(std::max<int64_t>(1, data.train_targets()));
+  const double targets = static_cast<double>(std::max<int64_t>(1, data.train_targets));
   const RunFacts facts = {.vocab_size = *config.model.vocab_size,
                           .text_tokens = targets,
                           .num_processes = num_processes};

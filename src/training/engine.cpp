@@ -84,7 +84,7 @@ std::vector<double> Engine::forward_backward(const Batch& batch, int64_t micro_r
   reducer.begin_step();
   const auto ready = [&](int64_t first, int64_t size) { reducer.gradient_ready({first, size}); };
   if (held_) {
-    return accumulate_by_pieces(
+    return accumulate_by_modules(
         model_, batch, parts_ ? parts_->rows_of_share(batch) : std::vector{RowRange{0, batch.rows}},
         micro_rows, gradient_, loss_scale, ready);
   }

@@ -49,11 +49,11 @@ SavedForecast read_forecast(const fs::path& folder) {
 }
 
 double text_tokens(const PreparedData& data) {
-  return static_cast<double>(std::max<int64_t>(1, data.train_targets()));
+  return static_cast<double>(std::max<int64_t>(1, data.train_targets));
 }
 
 double bytes_per_target(const PreparedData& data) {
-  const int64_t targets = data.eval_targets();
+  const int64_t targets = data.eval_targets;
   return targets > 0 ? static_cast<double>(data.eval_bytes) / static_cast<double>(targets) : 0;
 }
 

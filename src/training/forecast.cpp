@@ -211,7 +211,7 @@ LadderFile new_ladder(const ResolvedRun& target, const Config& rungs, const Prep
                       double spend) {
   const bool gives_batch = rungs.origins.given("batch.tokens") || !takes_recipe(rungs);
   LadderFile ladder;
-  ladder.evaluation_tokens = std::min(*target.config.eval.tokens, data.eval_targets());
+  ladder.evaluation_tokens = std::min(*target.config.eval.tokens, data.eval_targets);
   ladder.max_length = target.config.sequence.max_length;
   ladder.rungs = choose_ladder({.model = target.config.model,
                                 .vocab_size = *target.config.model.vocab_size,
@@ -414,7 +414,7 @@ class Answers {
   }
   double evaluation_part(const ResolvedRun& target) const {
     return evaluation_share(target.config, data_,
-                            std::min(*target.config.eval.tokens, data_.eval_targets()));
+                            std::min(*target.config.eval.tokens, data_.eval_targets));
   }
 
   Json range_json(const LossRange& range, double (*convert)(double), double factor = 1) const {

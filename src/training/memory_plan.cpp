@@ -7,8 +7,8 @@
 #include "device/torch_headers.h"
 #include "distributed/ownership.h"
 #include "distributed/tree_sum.h"
+#include "model/module_weights.h"
 #include "model/round_weights.h"
-#include "model/weight_pieces.h"
 #include "ops/operators.h"
 #include "optim/make_optimizer.h"
 #include "training/resolve.h"
@@ -73,8 +73,8 @@ OptimizerSizes largest_share(const OptimizerConfig& config, Parameters& on_meta,
 
 // Elements of weights and gradient that a process keeps where these are divided.
 struct DividedSizes {
-  int64_t share = 0;   // of the owner that has most
-  int64_t pieces = 0;  // of others: the piece that is used and the one that is gathered meanwhile
+  int64_t share = 0;    // of the owner that has most
+  int64_t modules = 0;  // of others: the module that is used and the one that is gathered meanwhile
   int64_t largest = 0;
 };
 
@@ -85,12 +85,12 @@ DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout&
   for (const std::vector<int64_t>& cuts : cut_chunks(layout, config, num_processes))
     for (size_t i = 0; i < shares.size(); ++i) shares[i] += cuts[i + 1] - cuts[i];
   sizes.share = *std::max_element(shares.begin(), shares.end());
-  const std::vector<WeightPiece> pieces = weight_pieces(layout);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    sizes.largest = std::max(sizes.largest, pieces[i].size);
+  const std::vector<WeightRange> modules = module_ranges(layout);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    sizes.largest = std::max(sizes.largest, modules[i].size);
     // An untied head comes after the last layer, and otherwise the embedding does.
-    sizes.pieces =
-        std::max(sizes.pieces, pieces[i].size + pieces[i + 1 < pieces.size() ? i + 1 : 0].size);
+    sizes.modules =
+        std::max(sizes.modules, modules[i].size + modules[i + 1 < modules.size() ? i + 1 : 0].size);
   }
   return sizes;
 }
@@ -101,13 +101,13 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
   const bool has_masters = precision.dtype != at::kFloat;
-  plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.pieces);
-  if (has_masters) plan.working_weights = element * (sizes.share + sizes.pieces);
-  // Sums of the piece that is computed, whose parts wait, and the sum that is exchanged meanwhile.
+  plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.modules);
+  if (has_masters) plan.working_weights = element * (sizes.share + sizes.modules);
+  // Sums of the module that is computed, whose parts wait, and the sum that is exchanged meanwhile.
   int64_t sums = 2;
   if (config.parallel.sum == ParallelSum::kExact)
     sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
-  const int64_t received = std::min(sizes.largest, kHostPiece);
+  const int64_t received = std::min(sizes.largest, kHostMessage);
   plan.gradient = 4 * (sizes.share + sums * sizes.largest + received);
   plan.micro_gradient = element * sizes.largest;
   // The inputs of the layers are kept of all positions of a step.
@@ -116,7 +116,7 @@ void divide_weights(const Config& config, const Precision& precision, int64_t mi
   plan.activations += more * element * config.model.hidden_size * config.model.num_hidden_layers;
   if (config.model.tie_word_embeddings && micro_positions > 0) {
     const int64_t micro_batches = (share + micro_positions - 1) / micro_positions;
-    plan.micro_gradient += micro_batches * element * weight_pieces(layout).front().size;
+    plan.micro_gradient += micro_batches * element * module_ranges(layout).front().size;
   }
 }
 

@@ -13,7 +13,7 @@ namespace lmtrain {
 // A MemoryPlan counts the bytes of one process. With several processes `snapshot` is for one that
 // writes its own share of a checkpoint; if the optimizer is not divided, only rank 0 has it.
 struct MemoryPlan {
-  // fp32 masters. With divided weights: the masters of one process; in fp32 also the two pieces
+  // fp32 masters. With divided weights: the masters of one process; in fp32 also the two modules
   // that are gathered at a time.
   int64_t weights = 0;
   int64_t working_weights = 0;  // a second copy in bf16 or fp16; 0 in fp32
@@ -68,7 +68,7 @@ int64_t program_bytes();
 // Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
 // length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`
 // are of the process with most. With "parameters" so are weights, working_weights and gradient;
-// micro_gradient and activations are of Llama::loss_and_gradient_by_pieces().
+// micro_gradient and activations are of Llama::loss_and_gradient_by_modules().
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes = 1);
 

@@ -124,10 +124,10 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
   return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, {});
 }
 
-std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
-                                         const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale,
-                                         const ElementsFinished& finished) {
+std::vector<double> accumulate_by_modules(Llama& model, const Batch& batch,
+                                          const std::vector<RowRange>& parts, int64_t micro_rows,
+                                          const at::Tensor& grad, double loss_scale,
+                                          const ElementsFinished& finished) {
   std::vector<std::vector<MicroBatch>> micros(parts.size());
   try {
     for (size_t part = 0; part < parts.size(); ++part) {
@@ -136,13 +136,13 @@ std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
                              micros[part].push_back(micro.to(model.device()));
                            });
     }
-  } catch (...) {  // the other processes wait for this one in the gathers of the pieces
-    model.loss_and_gradient_by_pieces({{}}, grad, 1, finished);
+  } catch (...) {  // the other processes wait for this one in the gathers of the modules
+    model.loss_and_gradient_by_modules({{}}, grad, 1, finished);
     throw;
   }
   std::vector<double> losses;
   for (const auto& part :
-       model.loss_and_gradient_by_pieces(micros, grad, 1 / loss_scale, finished)) {
+       model.loss_and_gradient_by_modules(micros, grad, 1 / loss_scale, finished)) {
     double loss = 0;
     for (const at::Tensor& one : part) loss += one.item<double>();
     losses.push_back(loss / loss_scale);

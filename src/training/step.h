@@ -34,14 +34,14 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, i
                        const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
                        const ElementsFinished& finished = {});
 
-// Computes loss and gradient of several ranges of rows in one pass over the pieces of the weights
-// (Llama::loss_and_gradient_by_pieces). Returns the loss of each range, as accumulate_rows() does,
+// Computes loss and gradient of several ranges of rows in one pass over the modules of the model
+// (Llama::loss_and_gradient_by_modules). Returns the loss of each range, as accumulate_rows() does,
 // and overwrites `grad` with the sum of the gradients. `micro_rows` rows go through a layer at
-// once. Calls `finished` for every piece and for the norms, also when it throws.
-std::vector<double> accumulate_by_pieces(Llama& model, const Batch& batch,
-                                         const std::vector<RowRange>& parts, int64_t micro_rows,
-                                         const at::Tensor& grad, double loss_scale,
-                                         const ElementsFinished& finished);
+// once. Calls `finished` for every module and for the norms, also when it throws.
+std::vector<double> accumulate_by_modules(Llama& model, const Batch& batch,
+                                          const std::vector<RowRange>& parts, int64_t micro_rows,
+                                          const at::Tensor& grad, double loss_scale,
+                                          const ElementsFinished& finished);
 
 // Computes the forward and backward of a step in parts (parallel.sum "exact"). The rows of the
 // batch are divided into parts, whose number is a power of two. The gradients of the parts are

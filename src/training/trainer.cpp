@@ -18,9 +18,9 @@
 #include "device/torch_headers.h"
 #include "eval/evaluate.h"
 #include "optim/guard.h"
+#include "training/load_run.h"
 #include "training/micro_batch_limits.h"
 #include "training/preflight.h"
-#include "training/restore.h"
 
 namespace lmtrain {
 
@@ -46,7 +46,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   if (shards_.divides_weights() && &engine_.evaluation_model() != &engine_.model())
     evaluation_weights_ =
         read_divided_weights(processes_, shards_, engine_.evaluation_model(), /*gradient=*/{});
-  restore();
+  load();
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
   rules_.log = Cadence(config_.log.every);
@@ -67,8 +67,8 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
 
 Trainer::~Trainer() = default;
 
-void Trainer::restore() {
-  state_ = restore_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
+void Trainer::load() {
+  state_ = load_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
   saved_ = checkpoint_ ? std::optional(state_) : std::nullopt;
   BatchOrderSpec spec = order_spec(config_, data_, train_shard_, state_);
   spec.poll = [this] { poll_planning(); };
@@ -311,7 +311,7 @@ void Trainer::roll_back(const RefusedBatch& refused, const std::string& reason) 
   if (saver_) saver_->wait();
   checkpoint_ = newest_checkpoint(run_, processes_);
   loader_.reset();  // it reads the order that is replaced
-  restore();
+  load();
   keep_after_rollback(state_, left, refused.batch);
   begin_from_state();
   log_->rolled_back(state_, refused, reason, left.step,

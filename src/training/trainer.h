@@ -64,7 +64,7 @@ class Trainer {
   // were verified. Reads weights, opens the data and plans the batches; writes nothing yet. With
   // `trial`, run() trains only the beginning of the run, of this length, saves it, and then
   // evaluates it. Throws StopRequested if a signal comes, or max_time ends, before the batches are
-  // planned; the errors of Engine, restore_run, BatchOrder, SampleWriter and TaskProbe.
+  // planned; the errors of Engine, load_run, BatchOrder, SampleWriter and TaskProbe.
   //
   // All processes of a run construct the same Trainer and call run() together. Only rank 0 reads
   // checkpoints and writes files, except for the tensors of checkpoints (checkpoint/shared_save.h).
@@ -96,8 +96,8 @@ class Trainer {
   // Returns the outcome of a run that an earlier process has ended, because of `why`. Returns
   // nothing if its last evaluation is still to be made. Only rank 0 calls it.
   std::optional<RunOutcome> already_done(Stop why);
-  // Sets state, weights, optimizer and order of data from checkpoint_ (training/restore.h).
-  void restore();
+  // Sets state, weights, optimizer and order of data from checkpoint_ (training/load_run.h).
+  void load();
   // Makes logs and loader begin at the present state.
   void begin_from_state();
   // Trains on a batch and returns the figures of the update; nothing when the step was refused.
@@ -181,7 +181,7 @@ class Trainer {
   std::chrono::steady_clock::time_point started_;
   std::unique_ptr<GradientReducer> reducer_;
   // Divided weights of evaluations that have a model of their own; otherwise null.
-  std::unique_ptr<WeightPieces> evaluation_weights_;
+  std::unique_ptr<ModuleWeights> evaluation_weights_;
   StepConsensus consensus_;
   std::optional<RunLog> log_;
   CheckpointTexts texts_;

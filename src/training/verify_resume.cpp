@@ -32,9 +32,9 @@
 #include "formats/tensor_files.h"
 #include "runlog/data_files.h"
 #include "training/copy_checkpoint.h"
+#include "training/load_run.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
-#include "training/restore.h"
 #include "training/trainer.h"
 
 namespace lmtrain {

@@ -270,9 +270,9 @@ TEST(RequireFreeSpace, NamesBothFigures) {
 }
 
 // The kernel gives such a file a page at a time, as a network file system may give any.
-TEST(ReadPieces, AreWholeWhereAReadGivesLess) {
+TEST(ReadChunks, AreWholeWhereAReadGivesLess) {
   std::vector<size_t> sizes;
-  read_pieces("/proc/self/smaps", [&](std::string_view piece) { sizes.push_back(piece.size()); });
+  read_chunks("/proc/self/smaps", [&](std::string_view chunk) { sizes.push_back(chunk.size()); });
   ASSERT_FALSE(sizes.empty());
   EXPECT_GT(sizes[0], 8192U);
   for (size_t i = 0; i + 1 < sizes.size(); ++i) EXPECT_EQ(sizes[i], 1U << 20);

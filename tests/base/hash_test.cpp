@@ -66,8 +66,8 @@ TEST(Crc32c, EqualsTheDefinitionAtEveryLengthAndAlignment) {
   }
 }
 
-TEST(Crc32c, ExtendsOverPieces) {
-  const std::string bytes = "some bytes that arrive in two pieces";
+TEST(Crc32c, ExtendsOverParts) {
+  const std::string bytes = "some bytes that arrive in two parts";
   for (size_t cut = 0; cut <= bytes.size(); ++cut) {
     const uint32_t first = crc32c(0, bytes.data(), cut);
     EXPECT_EQ(crc32c(first, bytes.data() + cut, bytes.size() - cut), crc_of(bytes));

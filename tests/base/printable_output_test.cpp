@@ -24,7 +24,7 @@ TEST(PrintableOutput, SpellsWhatSteersTheTerminalAndKeepsTheRest) {
   EXPECT_TRUE(out.str().ends_with("\x1B")) << "the stream is as it was";
 }
 
-TEST(PrintableOutput, ACharacterMayComeInPieces) {
+TEST(PrintableOutput, ACharacterMayComeInParts) {
   std::ostringstream out;
   const PrintableOutput printable(out);
   for (const char byte : std::string("\xF0\x9F\x98\x80 \xE2\x80\xAE \xE2\x82")) out << byte;

@@ -205,7 +205,7 @@ TEST(BatchOrderPlan, PackAndTailsLeaveLittlePadding) {
   EXPECT_GT(padding("pad", "natural"), 0.05);
 }
 
-TEST(BatchOrderPlan, SegmentsAreWhatKeepsPackedPiecesApart) {
+TEST(BatchOrderPlan, SegmentsAreWhatKeepsPackedSequencesApart) {
   const TokenShard shard = make_shard({6, 4, 3, 5});
   SequenceConfig config = sequence("pack", "constant");
   config.max_length = 16;

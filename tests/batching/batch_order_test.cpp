@@ -41,7 +41,7 @@ TEST_P(BatchOrderProperties, NothingIsTruncated) {
   for (const LengthSummary& length : batches.lengths()) {
     targets += static_cast<double>(length.targets_per_epoch);
     EXPECT_LE(length.targets_per_epoch, length.positions_per_epoch());
-    EXPECT_LE(length.rows_per_epoch, length.pieces_per_epoch + 1);  // shares are rounded
+    EXPECT_LE(length.rows_per_epoch, length.sequences_per_epoch + 1);  // shares are rounded
   }
   EXPECT_NEAR(targets, static_cast<double>(batches.targets_given()), GetParam().mixture ? 2 : 0);
   EXPECT_NEAR(targets_an_epoch(shard), static_cast<double>(batches.targets_given()), 0.5);

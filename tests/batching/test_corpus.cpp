@@ -128,7 +128,7 @@ std::string Coverage::check_segments(const Batch& batch) const {
       return str("row without segment ", i);
     if (!begins && input != 0 &&
         (previous == 0 || input != previous + 1 || document_of(input) != document_of(previous))) {
-      return str("two pieces in a segment at ", i);
+      return str("two sequences in a segment at ", i);
     }
     previous = input;
   }

@@ -1,4 +1,4 @@
-// Checkpoints as files: what is restored, what is kept, and which may be gone on from.
+// Checkpoints as files: what is loaded, what is kept, and which may be gone on from.
 #include "checkpoint/checkpoint.h"
 
 #include <random>
@@ -62,7 +62,7 @@ class CheckpointTest : public ::testing::Test {
   std::unique_ptr<Optimizer> optimizer = make_optimizer(OptimizerConfig(), model.parameters);
 };
 
-TEST_F(CheckpointTest, RestoresWeightsOptimizerAndState) {
+TEST_F(CheckpointTest, LoadsWeightsOptimizerAndState) {
   fill(0.5);
   write(run, 5);
   fill(3);
@@ -163,7 +163,7 @@ TEST_F(CheckpointTest, TheFilesAreAsTheyAreDescribed) {
 }
 
 // The weights alone are not what a run goes on from.
-TEST_F(CheckpointTest, InBf16WithoutMastersItIsNotRestored) {
+TEST_F(CheckpointTest, InBf16WithoutMastersItIsNotLoaded) {
   write_checkpoint(run, texts, model.parameters.layout(), snapshot(5),
                    {.keep = 1, .dtype = CheckpointDType::kBf16});
   write(run, 6);

@@ -44,8 +44,8 @@ class DividedFilesTest : public ::testing::TestWithParam<CheckpointDType> {
     }
     return parts;
   }
-  std::vector<WrittenPieces> write(const std::vector<CheckpointSnapshot>& parts) const {
-    std::vector<WrittenPieces> written;
+  std::vector<WrittenChunks> write(const std::vector<CheckpointSnapshot>& parts) const {
+    std::vector<WrittenChunks> written;
     for (size_t i = parts.size(); i-- > 0;)
       written.push_back(files.write(folder.path(), parts[i], /*with_headers=*/i == 0));
     return written;
@@ -78,10 +78,10 @@ TEST_P(DividedFilesTest, AreThoseOfOneProcess) {
 
 TEST_P(DividedFilesTest, APartThatIsMissingOrTwiceThereIsNoCheckpoint) {
   files.create(folder.path());
-  const std::vector<WrittenPieces> written = write(parts(3));
+  const std::vector<WrittenChunks> written = write(parts(3));
   files.join(written);
   for (size_t i = 0; i < written.size(); ++i) {
-    std::vector<WrittenPieces> fewer = written, more = written;
+    std::vector<WrittenChunks> fewer = written, more = written;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
     more.push_back(written[i]);
     error_of(ErrorKind::kInternal, [&] { files.join(fewer); });

@@ -149,7 +149,7 @@ TEST_F(InitFromTest, OfARunACheckpointIsTaken) {
   fs::create_directories(run / "checkpoints");
   const auto read = [&](const CheckpointOfRun& checkpoint_of_run) {
     return parse_config(config_text("\"init_from\": \"" + run.string() + "\""), "run.json", {},
-                        InitFrom::kRead, checkpoint_of_run);
+                        ConfigAuthor::kPerson, checkpoint_of_run);
   };
   const Config config = read([&](const fs::path& given) {
     EXPECT_EQ(given, run);
@@ -205,7 +205,7 @@ TEST_F(InitFromTest, ShowConfigSaysWhatComesFromTheFolder) {
 TEST_F(InitFromTest, ARunsOwnConfigDoesNotNeedTheFolder) {
   const Config config = parsed(members(""));
   fs::remove_all(folder_);
-  EXPECT_EQ(parse_config(show_config(config), "config.json", {}, InitFrom::kSkip), config);
+  EXPECT_EQ(parse_config(show_config(config), "config.json", {}, ConfigAuthor::kRun), config);
 }
 
 }  // namespace

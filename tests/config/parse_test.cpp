@@ -108,7 +108,7 @@ TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
   // A run has its groups already.
   try {
     parse_config(config_text(R"("optimizer": {"lr": 1e-3, "base_width": 128})"), "x.json", {},
-                 InitFrom::kSkip);
+                 ConfigAuthor::kRun);
     ADD_FAILURE() << "not refused";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("change optimizer.groups"), std::string::npos);
@@ -118,7 +118,7 @@ TEST(Parse, ABaseWidthIsWrittenOutAsGroups) {
       R"("model": {"hidden_size": 512}, "optimizer": {"lr": 2e-3, "groups": [
            {"pattern": "model.layers.*_proj.weight", "lr": 5e-4}]})");
   const auto again = [&](const std::string& width) {
-    return parse_config(of_run, "x.json", {"optimizer.base_width=" + width}, InitFrom::kSkip);
+    return parse_config(of_run, "x.json", {"optimizer.base_width=" + width}, ConfigAuthor::kRun);
   };
   EXPECT_EQ(again("128").optimizer.base_width, std::nullopt);
   EXPECT_EQ(again("128").optimizer.groups.size(), 1U);

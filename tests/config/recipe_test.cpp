@@ -220,7 +220,7 @@ TEST(Recipe, ARunKeepsTheNumbers) {
   Config config = chosen(R"("train": {"tokens": "1M"}, "model": {"size": "3M"})");
   end_choice(config);
   const std::string kept = config_to_json(config).dump();
-  Config again = parse_config(kept, "run.json", {}, InitFrom::kSkip);
+  Config again = parse_config(kept, "run.json", {}, ConfigAuthor::kRun);
   EXPECT_EQ(again, config);
   choose_settings(again, {.vocab_size = kVocabSize, .text_tokens = 1e3});
   EXPECT_EQ(again, config);
@@ -259,7 +259,7 @@ TEST(Recipe, SizesAndTimesThatCannotBeAreRefused) {
             std::string::npos);
   // A run that has begun has its tokens.
   try {
-    parse_config(config_text(), "run.json", {"train.time=5min"}, InitFrom::kSkip);
+    parse_config(config_text(), "run.json", {"train.time=5min"}, ConfigAuthor::kRun);
     ADD_FAILURE() << "not refused";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("give train.tokens"), std::string::npos);

@@ -168,10 +168,10 @@ TEST(WriteSettings, AResolvedConfigParsesBackToAnEqualOne) {
     const Config config = random_config(seed);
     try {
       const std::string json = config_to_json(config).dump(2);
-      ASSERT_EQ(parse_config(json, "x.json", {}, InitFrom::kSkip), config) << json;
+      ASSERT_EQ(parse_config(json, "x.json", {}, ConfigAuthor::kRun), config) << json;
       const std::string shown = show_config(config);
-      ASSERT_EQ(parse_config(shown, "x.json", {}, InitFrom::kSkip), config) << shown;
-      ASSERT_EQ(config_to_json(parse_config(json, "x.json", {}, InitFrom::kSkip)).dump(2), json);
+      ASSERT_EQ(parse_config(shown, "x.json", {}, ConfigAuthor::kRun), config) << shown;
+      ASSERT_EQ(config_to_json(parse_config(json, "x.json", {}, ConfigAuthor::kRun)).dump(2), json);
     } catch (const Error& error) {
       FAIL() << error.what() << "\n" << show_config(config);
     }

@@ -12,19 +12,19 @@
 namespace lmtrain {
 namespace {
 
-TEST(WorkQueue, EveryPieceIsTakenOnceInOrder) {
+TEST(WorkQueue, EveryTaskIsTakenOnceInOrder) {
   for (const int64_t count : {0, 1, 7, 64, 1000}) {
     for (const int64_t least : {1, 4}) {
       for (const int64_t together : {least, 3 * least}) {
         WorkQueue work(count);
         int64_t taken = 0, last = count + 1;
-        while (const Pieces pieces = work.take_some(least, together)) {
-          EXPECT_EQ(pieces.begin, taken);
-          const int64_t size = pieces.end - pieces.begin;
-          EXPECT_TRUE(size >= least || pieces.end == count);
-          EXPECT_TRUE(size < together || size % together == 0 || pieces.end == count);
+        while (const Tasks tasks = work.take_some(least, together)) {
+          EXPECT_EQ(tasks.begin, taken);
+          const int64_t size = tasks.end - tasks.begin;
+          EXPECT_TRUE(size >= least || tasks.end == count);
+          EXPECT_TRUE(size < together || size % together == 0 || tasks.end == count);
           EXPECT_LE(size, last) << "more at the end than before";
-          taken = pieces.end;
+          taken = tasks.end;
           last = std::max(size, least);
         }
         EXPECT_EQ(taken, count);
@@ -34,7 +34,7 @@ TEST(WorkQueue, EveryPieceIsTakenOnceInOrder) {
   }
 }
 
-TEST(WorkQueue, ThreadsTakeEveryPieceOnce) {
+TEST(WorkQueue, ThreadsTakeEveryTaskOnce) {
   std::vector<int> times(10'000);
   parallel_for_queued(static_cast<int64_t>(times.size()), 3, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) ++times[static_cast<size_t>(i)];
@@ -49,16 +49,16 @@ TEST(WorkQueue, WhatASlowThreadLeavesIsTakenByTheOthers) {
   std::atomic<int64_t> done = 0;
   WorkQueue work(kCount);
   work.run(1, [&] {
-    while (const Pieces piece = work.take_one()) {
-      // Whoever takes the first piece keeps it until the others have done the rest.
-      while (piece.begin == 0 && done < kCount - 1) std::this_thread::yield();
+    while (const Tasks task = work.take_one()) {
+      // Whoever takes the first task keeps it until the others have done the rest.
+      while (task.begin == 0 && done < kCount - 1) std::this_thread::yield();
       ++done;
     }
   });
   EXPECT_EQ(done, kCount);
 }
 
-TEST(WorkQueue, AnErrorOfAPieceIsThrown) {
+TEST(WorkQueue, AnErrorOfATaskIsThrown) {
   EXPECT_THROW(parallel_for_queued(100, 1,
                                    [](int64_t begin, int64_t end) {
                                      if (begin <= 50 && 50 < end) throw std::out_of_range("50");

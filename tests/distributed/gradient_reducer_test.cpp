@@ -15,7 +15,7 @@
 #include "distributed/divided_config.h"
 #include "distributed/group.h"
 #include "distributed/optimizer_shards.h"
-#include "model/weight_pieces.h"
+#include "model/module_weights.h"
 #include "support/tensors.h"
 
 namespace lmtrain {
@@ -41,7 +41,7 @@ void finish_in_some_order(ChunkReducer& sum, const ParameterLayout& layout, uint
 
 std::vector<DividedRange> halves(const ParameterLayout& layout) {
   std::vector<DividedRange> chunks;
-  for (const WeightPiece& chunk : backward_chunks(layout, 1))
+  for (const WeightRange& chunk : backward_chunks(layout, 1))
     chunks.push_back(evenly_divided({chunk.first, chunk.size}, 2));
   return chunks;
 }
@@ -49,12 +49,12 @@ std::vector<DividedRange> halves(const ParameterLayout& layout) {
 TEST(BackwardChunks, CoverTheLayoutInTheOrderOfTheBackward) {
   for (const bool tied : {true, false}) {
     const ParameterLayout layout = layout_of(config_of(tied));
-    const std::vector<WeightPiece> chunks = backward_chunks(layout, 1);
+    const std::vector<WeightRange> chunks = backward_chunks(layout, 1);
     // The layers one by one; the embeddings; the norms; before all an untied head.
     ASSERT_EQ(chunks.size(), tied ? 5U : 6U);
     int64_t elements = 0;
     std::vector<int64_t> begins;
-    for (const WeightPiece& chunk : chunks) {
+    for (const WeightRange& chunk : chunks) {
       begins.push_back(chunk.first);
       elements += chunk.size;
     }

@@ -94,7 +94,7 @@ TEST(OptimizerShards, BuffersAreThoseOfOneProcess) {
         const auto optimizer = make_optimizer(config.optimizer, parameters, shards.owned());
         EXPECT_LT(optimizer->buffers().size(), alone->buffers().size());
         size_t next = 0;
-        shards.restore(*optimizer, [&](const OptimizerBuffer& buffer) {
+        shards.load(*optimizer, [&](const OptimizerBuffer& buffer) {
           EXPECT_TRUE(processes.is_first());
           EXPECT_EQ(buffer.name, alone->buffers()[next].name);
           return alone->buffers()[next++].values.clone();

@@ -59,13 +59,13 @@ class MeetingTest : public ::testing::Test {
   }
   // They must have met each other: what one writes the others read.
   static void expect_met(std::vector<std::future<Rendezvous>> processes) {
-    std::vector<Rendezvous> meetings;
-    for (std::future<Rendezvous>& process : processes) meetings.push_back(process.get());
-    meetings[0].store->set("a key", "a value");
-    for (const Rendezvous& meeting : meetings) {
-      ASSERT_TRUE(meeting.store->check({"a key"}));
-      EXPECT_EQ(meeting.store->get_to_str("a key"), "a value");
-      EXPECT_EQ(meeting.members.size(), 3U);
+    std::vector<Rendezvous> found;
+    for (std::future<Rendezvous>& process : processes) found.push_back(process.get());
+    found[0].store->set("a key", "a value");
+    for (const Rendezvous& one : found) {
+      ASSERT_TRUE(one.store->check({"a key"}));
+      EXPECT_EQ(one.store->get_to_str("a key"), "a value");
+      EXPECT_EQ(one.members.size(), 3U);
     }
   }
   void expect_all_meet() const {

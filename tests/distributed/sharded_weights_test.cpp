@@ -29,7 +29,7 @@ Config sharded_config(bool tied) {
   return config;
 }
 
-Batch batch_for_pieces(int64_t rows) {
+Batch batch_of_rows(int64_t rows) {
   Batch batch;
   batch.rows = batch.batch_rows = rows;
   batch.length = testing::kTinyLength;
@@ -51,13 +51,13 @@ ElementsFinished hand_over(GradientReducer& reducer) {
   return [&](int64_t first, int64_t size) { reducer.gradient_ready({first, size}); };
 }
 
-TEST(WeightPieces, CoverTheMatricesOnce) {
+TEST(ModuleRanges, CoverTheMatricesOnce) {
   for (const bool tied : {false, true}) {
     const ParameterLayout layout = testing::layout_of(sharded_config(tied));
-    const std::vector<WeightPiece> pieces = weight_pieces(layout);
-    EXPECT_EQ(pieces.size(), tied ? 3U : 4U);
+    const std::vector<WeightRange> modules = module_ranges(layout);
+    EXPECT_EQ(modules.size(), tied ? 3U : 4U);
     std::map<int64_t, int64_t> sizes;
-    for (const WeightPiece& piece : pieces) sizes[piece.first] = piece.size;
+    for (const WeightRange& module : modules) sizes[module.first] = module.size;
     int64_t end = 0;
     for (const auto& [first, size] : sizes) {
       EXPECT_EQ(first, end);
@@ -68,7 +68,7 @@ TEST(WeightPieces, CoverTheMatricesOnce) {
 }
 
 // What is released is zero, but for the edges that share a page with others.
-TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
+TEST(ShardedWeights, AModuleIsThereFromAwaitToRelease) {
   const Config config = sharded_config(/*tied=*/false);
   const ParameterLayout layout = testing::layout_of(config);
   const at::Tensor all = random_tensor({layout.flat_size()}, 3);
@@ -79,9 +79,9 @@ TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
     const auto rank = static_cast<size_t>(processes.rank());
     copy_own(shards, rank, all, flat);
     ShardedWeights weights(processes, shards, layout, flat, {});
-    const std::vector<WeightPiece> pieces = weight_pieces(layout);
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      const ElementRange range{pieces[i].first, pieces[i].size};
+    const std::vector<WeightRange> modules = module_ranges(layout);
+    for (size_t i = 0; i < modules.size(); ++i) {
+      const ElementRange range{modules[i].first, modules[i].size};
       weights.start(i);
       weights.await();
       EXPECT_TRUE(at::equal(range.of(flat), range.of(all)));
@@ -95,7 +95,7 @@ TEST(ShardedWeights, APieceIsThereFromAwaitToRelease) {
 }
 
 // The gradient of a step, summed in the ranges of its owners, has the bits of a whole sum; and not
-// where the pieces of one process do not come.
+// where the modules of one process do not come.
 TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
   for (const auto& [tied, type] :
        {std::pair(false, ModelArchitecture::kLlama), std::pair(true, ModelArchitecture::kLlama),
@@ -106,7 +106,7 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
     config.model.initializer_range = 0.3;
     config.compile = CompileMode::kEager;
     const ParameterLayout layout = testing::layout_of(config);
-    const Batch batch = batch_for_pieces(5);
+    const Batch batch = batch_of_rows(5);
     const Precision fp32{at::kFloat};
     Engine whole(config, fp32, at::kCPU, {});
     whole.initialize(7);
@@ -129,10 +129,10 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
         norms.of(engine.parameters().master()).copy_(norms.of(masters));
         ShardedWeights weights(processes, shards, layout, engine.parameters().working(),
                                engine.gradient());
-        engine.model().read_by_pieces(weights);
+        engine.model().read_by_modules(weights);
         for (int again = 0; again < 2; ++again) {
           weights.begin_step();
-          const std::vector<double> loss = accumulate_by_pieces(
+          const std::vector<double> loss = accumulate_by_modules(
               engine.model(), batch, {halves[rank]}, 1, engine.gradient(), 1, hand_over(weights));
           weights.finish();
           EXPECT_EQ(loss[0] == losses[rank], !control);
@@ -148,7 +148,7 @@ TEST(ShardedWeights, AFailureLeavesNoOtherWaiting) {
   Config config = sharded_config(/*tied=*/false);
   config.sequence.max_length = testing::kTinyLength;
   config.compile = CompileMode::kEager;
-  Batch batch = batch_for_pieces(2);
+  Batch batch = batch_of_rows(2);
   Batch too_long = batch;
   too_long.rows = too_long.batch_rows = 1;
   too_long.length *= 2;
@@ -157,11 +157,11 @@ TEST(ShardedWeights, AFailureLeavesNoOtherWaiting) {
     Engine engine(config, {at::kFloat}, at::kCPU, {.held = shards.held_gradient()});
     ShardedWeights weights(processes, shards, engine.layout(), engine.parameters().working(),
                            engine.gradient());
-    engine.model().read_by_pieces(weights);
+    engine.model().read_by_modules(weights);
     const auto step = [&](const Batch& rows) {
       weights.begin_step();
-      accumulate_by_pieces(engine.model(), rows, {{0, rows.rows}}, 1, engine.gradient(), 1,
-                           hand_over(weights));
+      accumulate_by_modules(engine.model(), rows, {{0, rows.rows}}, 1, engine.gradient(), 1,
+                            hand_over(weights));
     };
     if (processes.is_first()) {
       EXPECT_THROW(step(too_long), Error);

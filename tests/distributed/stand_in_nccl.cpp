@@ -26,7 +26,7 @@ namespace {
 using testing::stand_in_nccl;
 
 // One exchange between all ranks, or a message from one rank to another.
-struct Meeting {
+struct Collective {
   std::vector<float> sum;
   std::string bytes;
   int num_came = 0;
@@ -36,7 +36,7 @@ struct Meeting {
 struct Room {
   std::mutex mutex;
   int num_connected = 0;
-  std::map<std::string, Meeting> meetings;
+  std::map<std::string, Collective> collectives;
 };
 
 std::mutex g_mutex;  // guards the rest
@@ -121,31 +121,31 @@ Status sum(Communicator* self, float* data, size_t count, void* /*stream*/) {
   const std::string key = "sum " + std::to_string(self->number++);
   if (stand_in_nccl().hanging_rank != self->rank && stand_in_nccl().failing_rank != self->rank) {
     const std::lock_guard lock(self->room->mutex);
-    Meeting& meeting = self->room->meetings[key];
-    meeting.sum.resize(count);
-    for (size_t i = 0; i < count; ++i) meeting.sum[i] += data[i];
-    ++meeting.num_came;
+    Collective& collective = self->room->collectives[key];
+    collective.sum.resize(count);
+    for (size_t i = 0; i < count; ++i) collective.sum[i] += data[i];
+    ++collective.num_came;
   }
   return begin(*self, key, data, count, [](Communicator& here) {
-    Meeting& meeting = here.room->meetings[here.key];
-    if (meeting.num_came < here.count) return false;
-    std::copy(meeting.sum.begin(), meeting.sum.end(), static_cast<float*>(here.data));
+    Collective& collective = here.room->collectives[here.key];
+    if (collective.num_came < here.count) return false;
+    std::copy(collective.sum.begin(), collective.sum.end(), static_cast<float*>(here.data));
     return true;
   });
 }
 
 bool take_bytes_sent(Communicator& here) {
-  Meeting& meeting = here.room->meetings[here.key];
-  if (meeting.num_came == 0 || meeting.bytes.size() != here.size) return false;
-  std::memcpy(here.data, meeting.bytes.data(), here.size);
+  Collective& collective = here.room->collectives[here.key];
+  if (collective.num_came == 0 || collective.bytes.size() != here.size) return false;
+  std::memcpy(here.data, collective.bytes.data(), here.size);
   return true;
 }
 
 void send(Communicator& self, const std::string& key, const void* data, size_t bytes) {
   const std::lock_guard lock(self.room->mutex);
-  Meeting& meeting = self.room->meetings[key];
-  meeting.bytes.assign(static_cast<const char*>(data), bytes);
-  meeting.num_came = 1;
+  Collective& collective = self.room->collectives[key];
+  collective.bytes.assign(static_cast<const char*>(data), bytes);
+  collective.num_came = 1;
 }
 
 Status broadcast(Communicator* self, void* data, size_t bytes, void* /*stream*/) {

@@ -77,7 +77,7 @@ TEST(TreeSum, HasTheBitsOfTheTreeAndTheBytesOfAReduceScatter) {
       const std::vector<ElementRange> ranges = even_ranges(size, count);
       const std::vector<at::Tensor> flats =
           as_ranks(count, size, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-            tree_sum(flat, ranges, rank, swap, kHostPiece);
+            tree_sum(flat, ranges, rank, swap, kHostMessage);
             tree_gather(flat, ranges, rank, swap);
           });
       const at::Tensor expected = tree(0, count, size);
@@ -103,7 +103,7 @@ TEST(TreeSum, AnyCutsHaveTheSameBits) {
     Board board, second;
     const std::vector<at::Tensor> sums =
         as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-          tree_sum(flat, ranges, rank, swap, kHostPiece);
+          tree_sum(flat, ranges, rank, swap, kHostMessage);
         });
     for (size_t rank = 0; rank < 4; ++rank) {
       EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)));
@@ -132,7 +132,7 @@ TEST(TreeSum, RangesMayOverlap) {
     Board board;
     const std::vector<at::Tensor> sums =
         as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-          tree_sum(flat, ranges, rank, swap, kHostPiece);
+          tree_sum(flat, ranges, rank, swap, kHostMessage);
         });
     for (size_t rank = 0; rank < 4; ++rank) {
       EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected))) << extension;
@@ -140,14 +140,14 @@ TEST(TreeSum, RangesMayOverlap) {
   }
 }
 
-// Pieces of any size give the bits of one, whether ranges are even, unequal, empty or overlap, and
-// every rank makes as many exchanges as the others, whatever its ranges are.
-TEST(TreeSum, PiecesHaveTheSameBits) {
+// Messages of any size give the bits of one, whether ranges are even, unequal, empty or overlap,
+// and every rank makes as many exchanges as the others, whatever its ranges are.
+TEST(TreeSum, MessagesHaveTheSameBits) {
   constexpr int64_t kSize = 1000;
   const at::Tensor expected = tree(0, 4, kSize);
   const std::vector<std::vector<int64_t>> cuts = {
       {0, 250, 500, 750, kSize}, {0, 10, 900, 999, kSize}, {0, 0, 0, 0, kSize}};
-  for (const int64_t piece : {1, 7, 100, 499, 5000}) {
+  for (const int64_t message : {1, 7, 100, 499, 5000}) {
     for (const std::vector<int64_t>& cut : cuts) {
       for (const int64_t extension : {0, 3, 100, 600}) {
         std::vector<ElementRange> ranges = ranges_of_ranks(cut);
@@ -161,14 +161,14 @@ TEST(TreeSum, PiecesHaveTheSameBits) {
               const auto counted = [&](int partner, const at::Tensor& give,
                                        const at::Tensor& take) {
                 ++exchanges[static_cast<size_t>(rank)];
-                EXPECT_LE(take.numel(), std::max<int64_t>(piece, extension > 0 ? kSize : 0));
+                EXPECT_LE(take.numel(), std::max<int64_t>(message, extension > 0 ? kSize : 0));
                 swap(partner, give, take);
               };
-              tree_sum(flat, ranges, rank, counted, piece);
+              tree_sum(flat, ranges, rank, counted, message);
             });
         for (size_t rank = 0; rank < 4; ++rank) {
           EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)))
-              << "rank " << rank << ", pieces of " << piece << ", extended by " << extension;
+              << "rank " << rank << ", messages of " << message << ", extended by " << extension;
           EXPECT_EQ(exchanges[rank], exchanges[0]);
         }
       }
@@ -178,7 +178,7 @@ TEST(TreeSum, PiecesHaveTheSameBits) {
 
 TEST(TreeSum, NeedsAPowerOfTwo) {
   const std::vector<ElementRange> ranges = even_ranges(3, 3);
-  EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}, kHostPiece), Error);
+  EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}, kHostMessage), Error);
   EXPECT_THROW(tree_gather(leaf(0, 3), ranges, 0, {}), Error);
 }
 

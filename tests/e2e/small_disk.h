@@ -30,9 +30,9 @@ class SmallDisk {
   // Writes a file of this name until no more than `left` bytes are free.
   void fill(const std::string& name, uintmax_t left = 0) const {
     std::ofstream filler(folder_ / name, std::ios::binary);
-    const std::string piece(4096, 'x');
+    const std::string chunk(4096, 'x');
     while (filler.flush() && std::filesystem::space(folder_.path()).available > left)
-      filler << piece;
+      filler << chunk;
   }
 
   bool make_read_only() const {

@@ -203,7 +203,7 @@ TEST(RopeAttention, EqualsItsReferenceOverShapesAndSegments) {
   }
 }
 
-// Queries of one piece of work that begin within a segment, and blocks of keys before them.
+// Queries of one task that begin within a segment, and blocks of keys before them.
 TEST(RopeAttention, EqualsItsReferenceOnLongSegments) {
   const Shape shape = {1, 1200, 4, 2, 16};
   const at::Tensor segments = bounds({0, 255, 256, 320, 449, 450, 1200});

@@ -114,19 +114,19 @@ struct Training {
 
   // As a resume does: another optimizer over other memory, given what is saved.
   void resume() {
-    auto restored = parameters_in(layout(), parameters->working().scalar_type());
-    restored->master().copy_(parameters->master());
-    restored->refresh_working();
-    auto next = make(golden.config, *restored);
+    auto loaded = parameters_in(layout(), parameters->working().scalar_type());
+    loaded->master().copy_(parameters->master());
+    loaded->refresh_working();
+    auto next = make(golden.config, *loaded);
     ASSERT_EQ(next->buffers().size(), optimizer->buffers().size());
     for (size_t i = 0; i < next->buffers().size(); ++i) {
       EXPECT_EQ(next->buffers()[i].name, optimizer->buffers()[i].name);
       EXPECT_EQ(next->buffers()[i].values.abs().sum().item<double>(), 0) << "zeros at the start";
       next->buffers()[i].values.copy_(optimizer->buffers()[i].values);
     }
-    EXPECT_TRUE(testing::same_bits(restored->working(), parameters->working()));
+    EXPECT_TRUE(testing::same_bits(loaded->working(), parameters->working()));
     optimizer = std::move(next);
-    parameters = std::move(restored);
+    parameters = std::move(loaded);
   }
 
   const Golden& golden;

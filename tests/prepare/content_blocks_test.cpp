@@ -48,20 +48,20 @@ TEST(ContentKey, IsOfTheLastBytesAlone) {
 }
 
 std::string random_text(std::mt19937_64& random, size_t size, bool has_lines) {
-  static const std::vector<std::string> kPieces = {"a",
-                                                   "word ",
-                                                   "\n",
-                                                   "\n\n",
-                                                   "\r\n",
-                                                   "\xC3\xA9",
-                                                   "\xE2\x82\xAC",
-                                                   "\xF0\x9F\x98\x80",
-                                                   "\xFF",
-                                                   "long line without an end "};
+  static const std::vector<std::string> kSnippets = {"a",
+                                                     "word ",
+                                                     "\n",
+                                                     "\n\n",
+                                                     "\r\n",
+                                                     "\xC3\xA9",
+                                                     "\xE2\x82\xAC",
+                                                     "\xF0\x9F\x98\x80",
+                                                     "\xFF",
+                                                     "long line without an end "};
   std::string text;
   while (text.size() < size) {
-    const std::string& piece = kPieces[random() % kPieces.size()];
-    if (has_lines || piece.find('\n') == std::string::npos) text += piece;
+    const std::string& snippet = kSnippets[random() % kSnippets.size()];
+    if (has_lines || snippet.find('\n') == std::string::npos) text += snippet;
   }
   return text;
 }

@@ -85,8 +85,8 @@ TEST_F(EvalSetsTest, AreFoundAnewForShardsThatAreThere) {
 
   config_.data.eval.reset();
   config_.data.train = {{folder_.str("corpus/[0-3]/*"), 1.0}, {folder_.str("corpus/[4-7]/*"), 1.0}};
-  for (const bool in_pieces : {false, true}) {  // large enough to hold out whole documents, or not
-    config_.data.eval_fraction = in_pieces ? 0.1 : 0.9;
+  for (const bool in_blocks : {false, true}) {  // large enough to hold out whole documents, or not
+    config_.data.eval_fraction = in_blocks ? 0.1 : 0.9;
     const PreparedData held_out = prepare();
     ASSERT_FALSE(held_out.eval_sources.empty());
     remove_tree(folder_ / "cache/index");

@@ -72,22 +72,22 @@ uint64_t bytes_held_out(const HoldOut& held_out, const Texts& texts, int32_t sou
 }
 
 std::string random_text(std::mt19937_64& random, size_t size) {
-  static const std::vector<std::string> kPieces = {"a",
-                                                   "word ",
-                                                   "\n",
-                                                   "\n\n",
-                                                   "\r\n",
-                                                   "\xC3\xA9",
-                                                   "\xE2\x82\xAC",
-                                                   "\xF0\x9F\x98\x80",
-                                                   std::string(1, '\0'),
-                                                   "\xFF",
-                                                   "long line without an end "};
+  static const std::vector<std::string> kSnippets = {"a",
+                                                     "word ",
+                                                     "\n",
+                                                     "\n\n",
+                                                     "\r\n",
+                                                     "\xC3\xA9",
+                                                     "\xE2\x82\xAC",
+                                                     "\xF0\x9F\x98\x80",
+                                                     std::string(1, '\0'),
+                                                     "\xFF",
+                                                     "long line without an end "};
   const bool has_lines = random() % 3 > 0;
   std::string text;
   while (text.size() < size) {
-    const std::string& piece = kPieces[random() % kPieces.size()];
-    if (has_lines || piece.find('\n') == std::string::npos) text += piece;
+    const std::string& snippet = kSnippets[random() % kSnippets.size()];
+    if (has_lines || snippet.find('\n') == std::string::npos) text += snippet;
   }
   return text;
 }
@@ -164,7 +164,7 @@ TEST(HoldOut, ManyShortDocumentsAreHeldOutByTheirHashAlone) {
   EXPECT_NE(other.digest(), Hasher().digest());
 }
 
-TEST(HoldOut, OneLongDocumentIsHeldOutInPieces) {
+TEST(HoldOut, OneLongDocumentIsHeldOutInBlocks) {
   std::mt19937_64 random(1);
   Texts texts;
   std::string book;
@@ -309,10 +309,10 @@ TEST(HoldOut, EqualDocumentsOfTwoEntriesAreCutAlike) {
   EXPECT_GT(num_cut, 100U);
 }
 
-TEST(HoldOut, AtLeastOnePieceWhereThereAreTwo) {
+TEST(HoldOut, AtLeastOneBlockWhereThereAreTwo) {
   Texts two;
   two.add("one");
-  EXPECT_FALSE(decide(two, 0.01).holds_out_any()) << "a single piece is trained on";
+  EXPECT_FALSE(decide(two, 0.01).holds_out_any()) << "a single block is trained on";
   two.add("one");
   EXPECT_FALSE(decide(two, 0.01).holds_out_any()) << "the same text";
   two.add("");

@@ -33,17 +33,17 @@ PreparationState full_state() {
   std::vector<uint64_t> bytes_of_ranges = state.sample.bytes();
   bytes_of_ranges.front() = 7;
   bytes_of_ranges.back() = 9;
-  state.sample.restore(std::move(bytes_of_ranges));
+  state.sample.load(std::move(bytes_of_ranges));
   SourceShape shape;
   shape.documents = 40;
   shape.size = 4000;
   shape.largest = 500;
   shape.smallest_hash = 1;
   shape.largest_hash = UINT64_MAX;
-  state.sources.restore({shape}, {15, 16}, 0);
-  state.common.restore({{23, 0}, {24, 1}}, {0, 0});
-  state.overlap.restore({{21, {2, 50, true}}, {22, {1, 60, false}}});
-  state.held_out.emplace().restore({0, 1}, {{0, 0.25, {}}, {256, 0, {31, 32}}});
+  state.sources.load({shape}, {15, 16}, 0);
+  state.common.load({{23, 0}, {24, 1}}, {0, 0});
+  state.overlap.load({{21, {2, 50, true}}, {22, {1, 60, false}}});
+  state.held_out.emplace().load({0, 1}, {{0, 0.25, {}}, {256, 0, {31, 32}}});
   TokensProgress& tokens = state.tokens.emplace();
   tokens.fingerprint = "0123456789abcdef0123456789abcdef";
   tokens.in_eval = true;
@@ -53,7 +53,7 @@ PreparationState full_state() {
   tokens.train_bytes = 3600;
   tokens.eval = HashOrderedProgress{{10, 100, 3, {200, 4}, {80, 5}}, {160, 6}};
   tokens.eval_bytes = 400;
-  tokens.files.restore({0, 12, 30});
+  tokens.files.load({0, 12, 30});
   return state;
 }
 
@@ -125,7 +125,7 @@ TEST_F(JournalTest, WhatIsMissingOrOfAnotherVersionIsAsGoodAsNone) {
 
 TEST_F(JournalTest, ARuleThatIsNotThereIsNotTrusted) {
   PreparationState state = full_state();
-  state.held_out->restore({0, 2}, {{0, 0.25, {}}, {256, 0, {31, 32}}});
+  state.held_out->load({0, 2}, {{0, 0.25, {}}, {256, 0, {31, 32}}});
   journal.save(state);
   PreparationState loaded;
   EXPECT_FALSE(journal.load(loaded));

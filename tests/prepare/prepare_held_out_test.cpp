@@ -169,7 +169,7 @@ TEST_F(Split, TheNumberOfThreadsDoesNotMatter) {
 }
 
 // A tokenizer that has seen no held-out text: the same as one made of the training side.
-TEST_F(Split, TheTokenizerSeesNoHeldOutPiece) {
+TEST_F(Split, TheTokenizerSeesNoHeldOutBlock) {
   write("corpus/long.txt", text(200'000));
   config_.tokenizer.model.reset();
   config_.tokenizer.train.vocab_size = 300;
@@ -183,7 +183,7 @@ TEST_F(Split, TheTokenizerSeesNoHeldOutPiece) {
             tokenizer.files());
 }
 
-TEST_F(Split, KilledAgainAndAgainItGivesTheSamePieces) {
+TEST_F(Split, KilledAgainAndAgainItGivesTheSameBlocks) {
   for (int i = 0; i < 30; ++i) write(str("corpus/", i), text(random_() % 12'000));
   write("corpus/long.txt", text(150'000));
   config_.tokenizer.model.reset();

@@ -37,6 +37,18 @@ TEST_F(Prepare, EveryDocumentIsOnOneSideInOrder) {
   EXPECT_EQ(data.tokenizer_model, kTokenizerModel);
 }
 
+TEST_F(Prepare, ADocumentWithoutTokensHasNoTargets) {
+  for (int i = 0; i < 3; ++i) folder_.write(str("corpus/empty/", i, ".txt"), "");
+  config_.tokenizer.add_bos = config_.tokenizer.add_eos = false;
+  config_.data.eval_fraction = 0;
+  for (const char* when : {"prepared", "found"}) {
+    const PreparedData data = prepare();
+    EXPECT_EQ(data.train_documents, 63) << when;
+    EXPECT_EQ(data.train_targets, data.train_tokens - 60) << when;
+    EXPECT_EQ(data.eval_targets, 0) << when;
+  }
+}
+
 TEST_F(Prepare, AddingDocumentsMovesNoOther) {
   const auto prepare_lines = [&](int num_documents) {
     std::string lines;

@@ -43,7 +43,7 @@ def requests(count, seed):
     """Pairs with every kind of border, and texts; a third of them longer than small windows."""
     rng, sources, made = random.Random(seed), texts(), []
 
-    def piece(longest):
+    def excerpt(longest):
         source = rng.choice(sources)
         begin = rng.randrange(len(source))
         return source[begin:begin + rng.randint(1, longest)]
@@ -51,12 +51,12 @@ def requests(count, seed):
     while len(made) < count:
         kind = rng.random()
         if kind < 0.2:
-            made.append({"text": piece(400) if rng.random() < 0.9 else ""})
+            made.append({"text": excerpt(400) if rng.random() < 0.9 else ""})
             continue
-        context = "" if kind < 0.3 else piece(rng.choice([5, 40, 300])) + rng.choice(SPACES)
+        context = "" if kind < 0.3 else excerpt(rng.choice([5, 40, 300])) + rng.choice(SPACES)
         if kind > 0.95:
             context = rng.choice([space for space in SPACES if space])
-        made.append({"context": context, "continuation": rng.choice(["", " ", "\n"]) + piece(12)})
+        made.append({"context": context, "continuation": rng.choice(["", " ", "\n"]) + excerpt(12)})
     return made
 
 

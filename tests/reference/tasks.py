@@ -141,7 +141,7 @@ class Reference:
 
 
 # ------------------------------------------------------------------------------------------------------------------
-# Records: pieces of data/sample.
+# Records: excerpts of data/sample.
 
 
 def sample_texts():
@@ -152,7 +152,7 @@ def sample_texts():
     return [text for text in texts if len(text) > 100]
 
 
-def piece(rng, longest):
+def excerpt(rng, longest):
     while True:
         text = rng.choice(sample_texts())
         begin = rng.randrange(len(text))
@@ -163,16 +163,16 @@ def piece(rng, longest):
 
 def make_record(rng, kind, longest):
     if kind == "multiple_choice":
-        choices = [piece(rng, 10).strip() for _ in range(rng.randint(2, 5))]
+        choices = [excerpt(rng, 10).strip() for _ in range(rng.randint(2, 5))]
         if rng.random() < 0.2:  # one is the beginning of another
             choices[0] = choices[1] + rng.choice(["s", ", and more", " x"])
-        return {"query": piece(rng, longest), "choices": choices, "gold": rng.randrange(len(choices))}
+        return {"query": excerpt(rng, longest), "choices": choices, "gold": rng.randrange(len(choices))}
     if kind == "schema":
-        end = piece(rng, 12)
-        options = [piece(rng, longest) + rng.choice(["", end]) for _ in range(rng.randint(2, 3))]
-        return {"context_options": options, "continuation": piece(rng, 12).strip(), "gold": rng.randrange(len(options))}
-    context = rng.choice(["", " ", "\n"]) + piece(rng, longest) + rng.choice(["", " ", "\t\n"])
-    return {"context": context, "continuation": piece(rng, 12).strip()}
+        end = excerpt(rng, 12)
+        options = [excerpt(rng, longest) + rng.choice(["", end]) for _ in range(rng.randint(2, 3))]
+        return {"context_options": options, "continuation": excerpt(rng, 12).strip(), "gold": rng.randrange(len(options))}
+    context = rng.choice(["", " ", "\n"]) + excerpt(rng, longest) + rng.choice(["", " ", "\t\n"])
+    return {"context": context, "continuation": excerpt(rng, 12).strip()}
 
 
 def make_records(rng, kind, count, shots, longest):

@@ -150,7 +150,7 @@ TEST(DocumentBatches, CountWhatIsNoDocument) {
   ProgressBar progress("reading", corpus.total_bytes());
   batches.for_each(progress, [&](const BatchPointer& batch) {
     batch->complete(corpus);
-    skipped += batch->skipped();
+    skipped += batch->skipped_in_lines();
     for (const DocumentBatch::FileEnd& end : batch->file_ends()) skipped += end.skipped;
   });
   ProgressBar again("reading", corpus.total_bytes());

@@ -14,14 +14,14 @@ using Ids = std::vector<int32_t>;
 // Joins as the definition says: the pair of the lowest rank, the leftmost of several.
 class Definition {
  public:
-  explicit Definition(const ByteBpeModel& model) {
+  explicit Definition(const BpeModel& model) {
     for (size_t id = 0; id < model.tokens.size(); ++id) {
       const auto& token = model.tokens[id];
       if (token && token->size() == 1) bytes_[token->front()] = static_cast<int32_t>(id);
       if (token && model.ignores_merges) words_.emplace(*token, static_cast<int32_t>(id));
     }
     for (size_t rank = 0; rank < model.merges.size(); ++rank) {
-      const ByteBpeModel::Merge& merge = model.merges[rank];
+      const BpeModel::Merge& merge = model.merges[rank];
       joins_[{merge.left, merge.right}] = {rank, merge.joined};
     }
   }
@@ -94,8 +94,8 @@ std::string text_of(std::mt19937_64& random, size_t characters) {
 
 // A model with a token for every byte and `count` merges of neighbours of random text: many join
 // parts of characters. Beside them it has tokens that no merge gives.
-ByteBpeModel random_model(std::mt19937_64& random, size_t count, bool ignores_merges) {
-  ByteBpeModel model;
+BpeModel random_model(std::mt19937_64& random, size_t count, bool ignores_merges) {
+  BpeModel model;
   model.ignores_merges = ignores_merges;
   std::map<std::string, int32_t> ids;
   const auto id_of = [&](const std::string& token) {
@@ -121,7 +121,7 @@ ByteBpeModel random_model(std::mt19937_64& random, size_t count, bool ignores_me
 TEST(ByteBpe, CutsLongWordsWithoutOtherIds) {
   std::mt19937_64 random(17);
   for (int trial = 0; trial < 60; ++trial) {
-    const ByteBpeModel model = random_model(random, 1 + random() % 60, trial % 2 == 1);
+    const BpeModel model = random_model(random, 1 + random() % 60, trial % 2 == 1);
     const Definition definition(model);
     const ByteBpe bpe(model);
     ByteBpe::Scratch scratch;
@@ -137,7 +137,7 @@ TEST(ByteBpe, CutsLongWordsWithoutOtherIds) {
 
 // A file may have merges of tokens that are no bytes. No word contains these tokens.
 TEST(ByteBpe, AMergeThatNoWordNeedsIsNoObstacle) {
-  ByteBpeModel model;
+  BpeModel model;
   for (int byte = 0; byte < 256; ++byte)
     model.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
   model.tokens.resize(258);  // two tokens without bytes
@@ -150,7 +150,7 @@ TEST(ByteBpe, AMergeThatNoWordNeedsIsNoObstacle) {
 }
 
 TEST(ByteBpe, CutsBetweenCharactersThatNoTokenHas) {
-  ByteBpeModel model;
+  BpeModel model;
   for (int byte = 0; byte < 256; ++byte)
     model.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
   const auto add = [&](int32_t left, int32_t right) {

@@ -14,7 +14,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-std::vector<std::string> tokens_of(const ByteBpeModel& model) {
+std::vector<std::string> tokens_of(const BpeModel& model) {
   std::vector<std::string> tokens;
   for (const auto& token : model.tokens) tokens.push_back(token.value());
   return tokens;
@@ -52,14 +52,14 @@ TEST(ByteBpeTrainer, OverlappingPairsCountEach) {
 }
 
 TEST(ByteBpeTrainer, ItEndsWhenEveryWordIsAToken) {
-  const ByteBpeModel model = train_byte_bpe({{"ab", 1}, {"abc", 2}, {"x", 3}}, 1000);
+  const BpeModel model = train_byte_bpe({{"ab", 1}, {"abc", 2}, {"x", 3}}, 1000);
   EXPECT_EQ(model.tokens.size(), 258U);
   EXPECT_EQ(model.merges.size(), 2U);
 }
 
 // The definition, slowly: all pairs are counted anew for every merge.
 void expect_definition(const WordCounts& words, size_t num_merges) {
-  const ByteBpeModel model = train_byte_bpe(words, 256 + static_cast<int64_t>(num_merges));
+  const BpeModel model = train_byte_bpe(words, 256 + static_cast<int64_t>(num_merges));
   ASSERT_EQ(model.merges.size(), num_merges);
   std::map<std::string, int32_t> byte_ids;
   for (int32_t id = 0; id < 256; ++id) byte_ids[*model.tokens[static_cast<size_t>(id)]] = id;
@@ -68,7 +68,7 @@ void expect_definition(const WordCounts& words, size_t num_merges) {
     splits.push_back({{}, count});
     for (const char c : text) splits.back().first.push_back(byte_ids.at(std::string(1, c)));
   }
-  for (const ByteBpeModel::Merge& merge : model.merges) {
+  for (const BpeModel::Merge& merge : model.merges) {
     std::map<std::pair<int32_t, int32_t>, int64_t> counts;
     for (const auto& [ids, count] : splits)
       for (size_t i = 0; i + 1 < ids.size(); ++i) counts[{ids[i], ids[i + 1]}] += count;
@@ -93,7 +93,7 @@ void expect_definition(const WordCounts& words, size_t num_merges) {
 TEST(ByteBpeTrainer, WordsOfManyScriptsGiveTheMergesOfTheLibrary) {
   for (const GoldenVocabulary& golden : golden_vocabularies()) {
     std::vector<std::pair<int32_t, int32_t>> merges;
-    for (const ByteBpeModel::Merge& merge : train_byte_bpe(golden.words, 256 + 60).merges)
+    for (const BpeModel::Merge& merge : train_byte_bpe(golden.words, 256 + 60).merges)
       merges.emplace_back(merge.left, merge.right);
     EXPECT_EQ(merges, golden.byte_merges) << golden.name;
   }
@@ -102,7 +102,7 @@ TEST(ByteBpeTrainer, WordsOfManyScriptsGiveTheMergesOfTheLibrary) {
 TEST(ByteBpeTrainer, WorkIsLinearForWordsOfAnyLength) {
   for (const WordsOfOneLength& text : words_of_all_lengths(60'000)) {
     uint64_t work = 0;
-    const ByteBpeModel model = train_byte_bpe(text.words, 256 + 1000, &work);
+    const BpeModel model = train_byte_bpe(text.words, 256 + 1000, &work);
     EXPECT_GT(model.merges.size(), 3U) << text.name;
     EXPECT_GT(work, 0U) << text.name;
     EXPECT_LT(work, 6 * text.num_bytes) << text.name;

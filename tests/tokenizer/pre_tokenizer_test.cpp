@@ -45,7 +45,7 @@ TEST(PreTokenizer, BehaviourIsOfThePattern) {
   }
 }
 
-// Each piece has a prefix of its own, in memory that is used again.
+// Each split has a prefix of its own, in memory that is used again.
 TEST(PreTokenizer, WordsLieInOneTextPerBatch) {
   PreTokenizerStep prefix;
   prefix.adds_prefix_space = true;
@@ -62,7 +62,7 @@ TEST(PreTokenizer, WordsLieInOneTextPerBatch) {
   EXPECT_EQ(words_of(text, step("\\p{N}"), std::move(prefix)), expected);
 }
 
-TEST(PreTokenizer, StepsCutThePiecesOfTheOneBefore) {
+TEST(PreTokenizer, StepsCutTheSplitsOfTheOneBefore) {
   constexpr const char* kGpt2 =
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
   EXPECT_EQ(words_of("a   12", step("\\p{N}"), step(kGpt2)), (Words{"a", "   ", "1", "2"}));

@@ -57,7 +57,7 @@ TEST(SharedWords, AreNotKeptForOneUser) {
     insert(cache, word(i), i);
   }
   size_t heard = 0;
-  EXPECT_TRUE(words.news(nullptr, heard).empty());
+  EXPECT_TRUE(words.new_chunks(nullptr, heard).empty());
 }
 
 TEST(SharedWords, AreBounded) {
@@ -65,8 +65,8 @@ TEST(SharedWords, AreBounded) {
   const SharedWords::Chunk chunk(1 << 15);
   for (int i = 0; i < 100; ++i) words.publish(&words, chunk);
   size_t heard = 0;
-  EXPECT_LT(words.news(nullptr, heard).size(), 10U);
-  EXPECT_TRUE(words.news(nullptr, heard).empty());
+  EXPECT_LT(words.new_chunks(nullptr, heard).size(), 10U);
+  EXPECT_TRUE(words.new_chunks(nullptr, heard).empty());
 }
 
 }  // namespace

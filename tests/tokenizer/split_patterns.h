@@ -1,4 +1,4 @@
-// The patterns that a SplitScanner knows, and the pieces that SplitRegex cuts by them.
+// The patterns that a SplitScanner knows, and the splits that SplitRegex cuts by them.
 #pragma once
 
 #include <array>
@@ -38,13 +38,13 @@ inline constexpr std::array<std::string_view, 11> kKnownPatterns = {
     R"(\p{N})", R"(\p{N}+)", R"(\p{N}{1,3})"};
 
 // The matches, and what lies between them.
-inline std::vector<std::string_view> pieces_by_regex(const SplitRegex& regex,
+inline std::vector<std::string_view> splits_by_regex(const SplitRegex& regex,
                                                      SplitRegex::Matcher& matcher,
                                                      std::string_view text) {
-  std::vector<std::string_view> pieces;
+  std::vector<std::string_view> splits;
   size_t done = 0;
   const auto add = [&](size_t end) {
-    if (end > done) pieces.push_back(text.substr(done, end - done));
+    if (end > done) splits.push_back(text.substr(done, end - done));
     done = end;
   };
   SplitRegex::Match match{};
@@ -53,18 +53,18 @@ inline std::vector<std::string_view> pieces_by_regex(const SplitRegex& regex,
     add(match.end);
   }
   add(text.size());
-  return pieces;
+  return splits;
 }
 
-// `room` pieces at a time.
-inline std::vector<std::string_view> pieces_by_scanner(const SplitScanner& scanner,
+// `room` splits at a time.
+inline std::vector<std::string_view> splits_by_scanner(const SplitScanner& scanner,
                                                        std::string_view text, size_t room = 64) {
-  std::vector<std::string_view> pieces;
+  std::vector<std::string_view> splits;
   std::vector<std::string_view> some(room);
   size_t from = 0;
   while (const size_t count = scanner.scan(text, from, some))
-    pieces.insert(pieces.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(count));
-  return pieces;
+    splits.insert(splits.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(count));
+  return splits;
 }
 
 }  // namespace lmtrain

@@ -19,17 +19,17 @@ class Pair {
 
   // Both cut the text alike.
   ::testing::AssertionResult agree_on(std::string_view text) {
-    const auto expected = pieces_by_regex(regex_, matcher_, text);
-    const auto found = pieces_by_scanner(scanner_, text);
+    const auto expected = splits_by_regex(regex_, matcher_, text);
+    const auto found = splits_by_scanner(scanner_, text);
     if (found == expected) return ::testing::AssertionSuccess();
     for (size_t i = 0;; ++i) {
       if (i < found.size() && i < expected.size() && found[i] == expected[i]) continue;
-      const auto piece = [&](const auto& pieces) {
-        return i < pieces.size() ? hex(pieces[i]) : "nothing";
+      const auto split = [&](const auto& splits) {
+        return i < splits.size() ? hex(splits[i]) : "nothing";
       };
       return ::testing::AssertionFailure()
-             << regex_.pattern() << ": piece " << i << " is " << piece(found) << "instead of "
-             << piece(expected) << "in " << hex(text);
+             << regex_.pattern() << ": split " << i << " is " << split(found) << "instead of "
+             << split(expected) << "in " << hex(text);
     }
   }
 
@@ -128,7 +128,7 @@ TEST(SplitScanner, AgreesOnRandomText) {
   }
 }
 
-// The scanner looks at 64 bytes of ASCII at once, wherever they begin and a piece ends.
+// The scanner looks at 64 bytes of ASCII at once, wherever they begin and a split ends.
 TEST(SplitScanner, AgreesOnLongTextOfAscii) {
   const std::vector<std::string> units = {
       "a",    "s",    "A",    "S",  "ll",   "1",     "1234", " ",  "  ",  "   ", "\t",  "\n",
@@ -191,13 +191,13 @@ TEST(SplitScanner, AgreesOnContractions) {
   }
 }
 
-TEST(SplitScanner, GivesAsManyPiecesAsThereIsRoomFor) {
+TEST(SplitScanner, GivesAsManySplitsAsThereIsRoomFor) {
   const std::string text =
       "one two, 345 six\n\n  seven's\u00E9 and eight nine ten eleven twelve thirteen 14 15 16";
   for (const std::string_view pattern : kKnownPatterns) {
     const SplitScanner scanner = SplitScanner::of(pattern).value();
-    const auto all = pieces_by_scanner(scanner, text);
-    for (const size_t room : {1, 2, 3, 5}) EXPECT_EQ(pieces_by_scanner(scanner, text, room), all);
+    const auto all = splits_by_scanner(scanner, text);
+    for (const size_t room : {1, 2, 3, 5}) EXPECT_EQ(splits_by_scanner(scanner, text, room), all);
   }
 }
 

@@ -22,7 +22,7 @@ json put_together(const ScannedVocabulary& scanned) {
   }
   EXPECT_EQ(scanned.ids.size(), model.at("vocab").size());
   const auto piece = [&](int32_t id) { return scanned.pieces[static_cast<size_t>(id)]; };
-  for (const ByteBpeModel::Merge& merge : scanned.merges) {
+  for (const BpeModel::Merge& merge : scanned.merges) {
     model["merges"].push_back({piece(merge.left), piece(merge.right)});
     EXPECT_EQ(piece(merge.joined), piece(merge.left) + piece(merge.right));
   }

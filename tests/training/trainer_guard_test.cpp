@@ -342,7 +342,7 @@ TEST(TrainerGuard, ASpikeUnderRollbackAndStop) {
   EXPECT_EQ(stop.status().at("exit_code"), 4);
 }
 
-// A NaN and a spike leave nothing behind in the windows, which a resume restores.
+// A NaN and a spike leave nothing behind in the windows, which a resume loads.
 TEST(TrainerGuard, StillWorksAThousandStepsLaterAndAcrossAResume) {
   Json changes = spikes("skip");
   changes["train"] = {{"steps", 1060}};

@@ -201,7 +201,7 @@ TEST(Evaluate, TakesAnOlderCheckpointWhenTheNewestIsDamaged) {
   EXPECT_EQ(Json::parse(result.out).at("loss"), older.at("loss"));
 }
 
-// One document, of which pieces are held out.
+// One document, of which blocks are held out.
 TEST(Evaluate, OfARunOnOneFile) {
   const Workspace workspace;
   std::string text;
@@ -214,7 +214,7 @@ TEST(Evaluate, OfARunOnOneFile) {
               run.status().at("eval_loss").get<double>(), 1e-5);
 }
 
-TEST(Evaluate, RunOnASinglePieceSaysWhyNothingIsHeldOut) {
+TEST(Evaluate, RunOnASingleBlockSaysWhyNothingIsHeldOut) {
   const Workspace workspace;
   const std::string path = workspace.write("one.txt", "a single short document, and nothing else");
   const ProcessResult trained =

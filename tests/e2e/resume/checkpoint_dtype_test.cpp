@@ -84,7 +84,7 @@ TEST(CheckpointDType, MayChangeOnResume) {
   }
 }
 
-TEST(CheckpointDType, DamagedMastersAreNotRestored) {
+TEST(CheckpointDType, DamagedMastersAreNotLoaded) {
   const RunDir run = killed("damaged");
   const int64_t newest = run.checkpoint_steps().back();
   flip_bit(run.checkpoint(newest) / "optimizer.safetensors", -5);

@@ -15,11 +15,11 @@ LMTRAIN_FUZZ_TARGET(config) {
   }
   Config config;
   const auto read = [&] {
-    config = parse_config(parts[0], "run.json", overrides, InitFrom::kSkip);
+    config = parse_config(parts[0], "run.json", overrides, ConfigAuthor::kRun);
   };
   if (!accepts(read)) return;
   const std::string written = config_to_json(config).dump();
-  const Config again = parse_config(written, "run.json", {}, InitFrom::kSkip);
+  const Config again = parse_config(written, "run.json", {}, ConfigAuthor::kRun);
   require(config_to_json(again).dump() == written, "a config that is written reads as another");
   require(!show_config(config).empty(), "config show prints nothing");
 }

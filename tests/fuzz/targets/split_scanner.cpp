@@ -21,7 +21,7 @@ LMTRAIN_FUZZ_TARGET(split_scanner) {
   for (const std::string_view behind :
        {"", "s are 12345 words,\n\tand\n\n  more; it's as LONG as one window...\n  and Longer"}) {
     const std::string whole = std::string(text).append(behind);
-    require(pieces_by_scanner(scanner, whole) == pieces_by_regex(*regex, matcher, whole),
+    require(splits_by_scanner(scanner, whole) == splits_by_regex(*regex, matcher, whole),
             "the scanner cuts otherwise than the expression");
   }
 }

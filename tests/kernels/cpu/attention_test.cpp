@@ -137,7 +137,7 @@ struct Case {
 
   float scale() const { return 1.0F / std::sqrt(static_cast<float>(shape.size)); }
 
-  // Queries in pieces of `queries`; scratch of exactly the size asked for, full of NaN.
+  // `queries` queries at once; scratch of exactly the size asked for, full of NaN.
   void run(const CpuAttention<T>& kernels, int64_t queries) {
     AttentionTask<T> task = {};
     task.length = shape.length;

@@ -1,4 +1,4 @@
-#include "tokenizer/byte_level_tokenizer.h"
+#include "tokenizer/tokenizer_pipeline.h"
 
 #include <thread>
 
@@ -11,10 +11,10 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<int32_t>;
 
-ByteLevelTokenizer tokenizer_of(const std::string& bytes) {
-  return ByteLevelTokenizer(read_tokenizer_json(bytes, "x.json"));
+TokenizerPipeline tokenizer_of(const std::string& bytes) {
+  return TokenizerPipeline(read_tokenizer_json(bytes, "x.json"));
 }
-ByteLevelTokenizer tokenizer_of(const json& value) { return tokenizer_of(value.dump()); }
+TokenizerPipeline tokenizer_of(const json& value) { return tokenizer_of(value.dump()); }
 
 std::string from_hex(const std::string& hex) {
   std::string bytes;
@@ -31,11 +31,11 @@ json added(int id, const std::string& content, const json& options = json::objec
 }
 
 // Twice, since words come out of the cache the second time.
-TEST(ByteLevelTokenizer, GivesTheIdsOfTheLibrary) {
+TEST(TokenizerPipeline, GivesTheIdsOfTheLibrary) {
   const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
   ASSERT_EQ(golden.at("ids").size(), 19U);
   for (const auto& [name, ids] : golden.at("ids").items()) {
-    const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
+    const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json(name));
     for (int pass = 0; pass < 2; ++pass) {
       for (size_t i = 0; i < ids.size(); ++i) {
         const std::string text = from_hex(golden.at("texts")[i]);
@@ -45,11 +45,11 @@ TEST(ByteLevelTokenizer, GivesTheIdsOfTheLibrary) {
   }
 }
 
-TEST(ByteLevelTokenizer, DecodesAsTheLibrary) {
+TEST(TokenizerPipeline, DecodesAsTheLibrary) {
   const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
   ASSERT_EQ(golden.at("decoded").size(), 18U);
   for (const auto& [name, cases] : golden.at("decoded").items()) {
-    const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
+    const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json(name));
     ASSERT_GE(cases.size(), 40U);
     for (const json& one : cases)
       EXPECT_EQ(tokenizer.decode(one[0].get<Ids>()), one[1].get<std::string>()) << name << one[0];
@@ -57,9 +57,9 @@ TEST(ByteLevelTokenizer, DecodesAsTheLibrary) {
 }
 
 // Of tokens whose characters are spelled in bytes where they have no token.
-TEST(ByteLevelTokenizer, SpacesAndBytesOfCharacterModelsCount) {
+TEST(TokenizerPipeline, SpacesAndBytesOfCharacterModelsCount) {
   const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
-  const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json("gemma"));
+  const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json("gemma"));
   const std::vector<uint32_t> sizes = tokenizer.piece_bytes();
   EXPECT_TRUE(tokenizer.space_in_bytes().empty());
   for (const json& hex : golden.at("texts")) {
@@ -75,7 +75,7 @@ TEST(ByteLevelTokenizer, SpacesAndBytesOfCharacterModelsCount) {
 }
 
 // Where a text can be cut and where it cannot, it has the same ids.
-TEST(ByteLevelTokenizer, ACharacterModelMayMergeBytesAndUnk) {
+TEST(TokenizerPipeline, ACharacterModelMayMergeBytesAndUnk) {
   json value = small_tokenizer_json();
   value["pre_tokenizer"] = nullptr;
   value["decoder"] = {{"type", "ByteFallback"}};
@@ -93,10 +93,10 @@ TEST(ByteLevelTokenizer, ACharacterModelMayMergeBytesAndUnk) {
   EXPECT_EQ(tokenizer_of(value).encode("a"), Ids{0});
 }
 
-TEST(ByteLevelTokenizer, DecodesToTheText) {
+TEST(TokenizerPipeline, DecodesToTheText) {
   const json golden = json::parse(read_file(kTokenizerJsons / "golden.json"));
   for (const char* name : {"gpt2", "llama3", "smollm", "o200k", "deepseek"}) {
-    const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
+    const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json(name));
     const std::vector<uint32_t> sizes = tokenizer.piece_bytes();
     for (const json& hex : golden.at("texts")) {
       const std::string text = from_hex(hex);
@@ -110,8 +110,8 @@ TEST(ByteLevelTokenizer, DecodesToTheText) {
   }
 }
 
-TEST(ByteLevelTokenizer, SpecialTokensAreNoText) {
-  const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json("llama3"));
+TEST(TokenizerPipeline, SpecialTokensAreNoText) {
+  const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json("llama3"));
   const int32_t end = tokenizer.id_of("<|end_of_text|>");
   ASSERT_GE(end, 0);
   EXPECT_EQ(tokenizer.encode("a<|end_of_text|>b"),
@@ -123,8 +123,8 @@ TEST(ByteLevelTokenizer, SpecialTokensAreNoText) {
 }
 
 // Each malformed byte is read as U+FFFD; parts of characters decode to one U+FFFD each.
-TEST(ByteLevelTokenizer, MalformedBytesAreReplaced) {
-  const ByteLevelTokenizer tokenizer = tokenizer_of(small_tokenizer_json());
+TEST(TokenizerPipeline, MalformedBytesAreReplaced) {
+  const TokenizerPipeline tokenizer = tokenizer_of(small_tokenizer_json());
   EXPECT_EQ(tokenizer.encode("a\xFF\xC3"), tokenizer.encode("a\uFFFD\uFFFD"));
   EXPECT_EQ(tokenizer.encode("\xED\xA0\x80"), tokenizer.encode("\uFFFD\uFFFD\uFFFD"));
   EXPECT_EQ(tokenizer.decode({0x61, 0xE2, 0x82}), "a\uFFFD");
@@ -132,8 +132,8 @@ TEST(ByteLevelTokenizer, MalformedBytesAreReplaced) {
   EXPECT_EQ(tokenizer.decode({0xF0, 0x80, 0x61}), "\uFFFD\uFFFDa");
 }
 
-TEST(ByteLevelTokenizer, JoinsByRankThenLeftmost) {
-  const ByteLevelTokenizer tokenizer = tokenizer_of(small_tokenizer_json());
+TEST(TokenizerPipeline, JoinsByRankThenLeftmost) {
+  const TokenizerPipeline tokenizer = tokenizer_of(small_tokenizer_json());
   EXPECT_EQ(tokenizer.encode("abcab"), (Ids{257, 256}));
   // 100,000 bytes in one word: the queue of candidates.
   std::string text;
@@ -145,7 +145,7 @@ TEST(ByteLevelTokenizer, JoinsByRankThenLeftmost) {
   EXPECT_EQ(tokenizer.encode(text), expected);
 }
 
-TEST(ByteLevelTokenizer, IgnoresMergesOfWordsThatAreTokens) {
+TEST(TokenizerPipeline, IgnoresMergesOfWordsThatAreTokens) {
   json value = small_tokenizer_json();
   value["model"]["vocab"]["bca"] = 258;
   EXPECT_EQ(tokenizer_of(value).encode("bca"), (Ids{'b', 'c', 'a'}));
@@ -153,7 +153,7 @@ TEST(ByteLevelTokenizer, IgnoresMergesOfWordsThatAreTokens) {
   EXPECT_EQ(tokenizer_of(value).encode("bca"), Ids{258});
 }
 
-TEST(ByteLevelTokenizer, UnkStandsForAByteThatIsNoToken) {
+TEST(TokenizerPipeline, UnkStandsForAByteThatIsNoToken) {
   json value = small_tokenizer_json();
   value["model"]["vocab"].erase("z");
   value["model"]["vocab"]["<unk>"] = 258;
@@ -164,7 +164,7 @@ TEST(ByteLevelTokenizer, UnkStandsForAByteThatIsNoToken) {
 }
 
 // The library keeps what a token with rstrip has taken for the tokens behind it.
-TEST(ByteLevelTokenizer, AddedTokensTakeSpace) {
+TEST(TokenizerPipeline, AddedTokensTakeSpace) {
   json value = small_tokenizer_json();
   value["added_tokens"] = {added(258, "<a>", {{"rstrip", true}}), added(259, "  ")};
   EXPECT_EQ(tokenizer_of(value).encode("x<a>     y"), (Ids{'x', 258, 259, 259, ' ', 'y'}));
@@ -175,8 +175,8 @@ TEST(ByteLevelTokenizer, AddedTokensTakeSpace) {
   EXPECT_EQ(tokenizer_of(value).encode("_foo"), (Ids{'_', 'f', 'o', 'o'}));
 }
 
-TEST(ByteLevelTokenizer, ThreadsShareIt) {
-  const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json("qwen2"));
+TEST(TokenizerPipeline, ThreadsShareIt) {
+  const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json("qwen2"));
   const std::string text = read_file(std::filesystem::path(LMTRAIN_SOURCE_DIR) / "LICENSE");
   const Ids expected = tokenizer.encode(text);
   std::vector<std::thread> threads;
@@ -187,10 +187,10 @@ TEST(ByteLevelTokenizer, ThreadsShareIt) {
 }
 
 // Runs of one kind are linear in every rule.
-TEST(ByteLevelTokenizer, LongRunsAreNoTrouble) {
+TEST(TokenizerPipeline, LongRunsAreNoTrouble) {
   for (const char* name : {"gpt2", "llama3", "qwen2", "o200k", "deepseek", "bloom", "falcon",
                            "llama2", "mistral", "gemma", "lowercase"}) {
-    const ByteLevelTokenizer tokenizer = tokenizer_of(reference_tokenizer_json(name));
+    const TokenizerPipeline tokenizer = tokenizer_of(reference_tokenizer_json(name));
     for (const char* part : {" ", "a", "1", "\n", " \n", "'", "\u4e00", "\u0301", "!"}) {
       std::string text;
       while (text.size() < 200'000) text += part;

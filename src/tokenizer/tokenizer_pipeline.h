@@ -1,5 +1,6 @@
-// Converts text to ids and back by a tokenizer.json of BPE, byte-level or not. The ids are the same
-// as Hugging Face's `tokenizers` gives (`Tokenizer.encode(text, add_special_tokens=False)`), and so
+// Converts text to ids and back by a tokenizer.json of BPE, byte-level or not: added tokens,
+// normalizer, pre-tokenizer, model, post-processor, decoder. The ids are the same as Hugging Face's
+// `tokenizers` gives (`Tokenizer.encode(text, add_special_tokens=False)`), and so
 // is the text (`decode(ids, skip_special_tokens=True)`). Encoding is const and thread-safe.
 #pragma once
 
@@ -13,10 +14,10 @@
 
 namespace lmtrain {
 
-class ByteLevelTokenizer {
+class TokenizerPipeline {
  public:
-  explicit ByteLevelTokenizer(TokenizerJson description);
-  ~ByteLevelTokenizer();
+  explicit TokenizerPipeline(TokenizerJson description);
+  ~TokenizerPipeline();
 
   // Returns the largest id plus one; ids without a token are counted.
   int64_t vocab_size() const;

@@ -1,5 +1,5 @@
 // Several processes write one file together. One process creates the file with its whole size, each
-// process writes its pieces, and joined_sum() gives size and CRC-32C of the whole.
+// process writes its chunks, and joined_sum() gives size and CRC-32C of the whole.
 //
 // All calls throw the errors of file.h.
 #pragma once
@@ -14,43 +14,43 @@
 
 namespace lmtrain {
 
-// A FilePiece is a part of a file that was written without gaps, and the sum of its bytes.
-struct FilePiece {
+// A FileChunk is a part of a file that was written without gaps, and the sum of its bytes.
+struct FileChunk {
   uint64_t offset = 0;
   FileSum sum;
-  bool operator==(const FilePiece&) const = default;
+  bool operator==(const FileChunk&) const = default;
 };
 
 // Creates the file, or empties an existing one, and fills it with `size` bytes of zeros. No fsync.
 void create_file_of_size(const std::filesystem::path& path, uint64_t size);
 
-// A PieceWriter writes pieces of a file that create_file_of_size() has made. Other processes may
-// write other pieces meanwhile.
-class PieceWriter {
+// A ChunkWriter writes chunks of a file that create_file_of_size() has made. Other processes may
+// write other chunks meanwhile.
+class ChunkWriter {
  public:
-  explicit PieceWriter(const std::filesystem::path& path);
-  ~PieceWriter();  // closes without a check; call finish() on success
-  PieceWriter(const PieceWriter&) = delete;
-  PieceWriter& operator=(const PieceWriter&) = delete;
+  explicit ChunkWriter(const std::filesystem::path& path);
+  ~ChunkWriter();  // closes without a check; call finish() on success
+  ChunkWriter(const ChunkWriter&) = delete;
+  ChunkWriter& operator=(const ChunkWriter&) = delete;
 
   void write(uint64_t offset, std::string_view bytes);
   // Syncs and closes; throws if either fails. No write may follow.
   void finish();
 
-  // Returns what was written. Writes that follow each other without a gap are one piece. The CRC
+  // Returns what was written. Writes that follow each other without a gap are one chunk. The CRC
   // counts the bytes handed to the operating system.
-  const std::vector<FilePiece>& pieces() const { return pieces_; }
+  const std::vector<FileChunk>& chunks() const { return chunks_; }
 
  private:
   std::filesystem::path path_;
   int fd_ = -1;
-  std::vector<FilePiece> pieces_;
+  std::vector<FileChunk> chunks_;
 };
 
-// Returns size and CRC-32C of a file of `size` bytes that consists of these pieces, in any order.
-// Throws Error(kInternal), which names `path`, where the pieces leave a gap, overlap, or end
+// Returns size and CRC-32C of a file of `size` bytes that consists of these chunks, in any order.
+// Throws Error(kInternal), which names `path`, where the chunks leave a gap, overlap, or end
 // elsewhere.
-FileSum joined_sum(std::vector<FilePiece> pieces, uint64_t size, const std::filesystem::path& path);
+FileSum joined_sum(std::vector<FileChunk> chunks, uint64_t size, const std::filesystem::path& path);
 
 // These three test whether `count` processes, maybe on several machines, can write one file
 // together: all see the file, and no process overwrites the bytes of another. Network file systems

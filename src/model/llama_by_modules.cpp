@@ -1,5 +1,5 @@
 // The part of Llama that computes layer by layer, with weights that are gathered and released
-// (model/weight_pieces.h); and the cut into pieces and chunks.
+// (model/module_weights.h); and the cut of the layout into modules and chunks.
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
@@ -29,7 +29,7 @@ struct Passing {
 };
 
 // Does work until some of it fails, and then no more. The caller still gathers and releases all
-// pieces, since the other processes wait for that.
+// modules, since the other processes wait for that.
 class Attempt {
  public:
   template <class Work>
@@ -51,7 +51,7 @@ class Attempt {
 
 }  // namespace
 
-std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout) {
+std::vector<WeightRange> module_ranges(const ParameterLayout& layout) {
   std::vector<int64_t> begins;  // of the layers' matrices
   int64_t head = 0;             // where it begins; 0: it is tied
   for (const WorkingSpec& spec : layout.working()) {
@@ -60,31 +60,31 @@ std::vector<WeightPiece> weight_pieces(const ParameterLayout& layout) {
     if (spec.layer == layers && spec.offset < layout.decayed_size()) begins.push_back(spec.offset);
   }
   begins.push_back(layout.decayed_size());
-  std::vector<WeightPiece> pieces = {{0, head > 0 ? head : begins.front()}};
+  std::vector<WeightRange> modules = {{0, head > 0 ? head : begins.front()}};
   for (size_t layer = 0; layer + 1 < begins.size(); ++layer)
-    pieces.push_back({begins[layer], begins[layer + 1] - begins[layer]});
-  if (head > 0) pieces.push_back({head, begins.front() - head});
-  return pieces;
+    modules.push_back({begins[layer], begins[layer + 1] - begins[layer]});
+  if (head > 0) modules.push_back({head, begins.front() - head});
+  return modules;
 }
 
-std::vector<WeightPiece> backward_chunks(const ParameterLayout& layout, int64_t least_layers) {
+std::vector<WeightRange> backward_chunks(const ParameterLayout& layout, int64_t least_layers) {
   constexpr int64_t kLeastElements = int64_t{1} << 18;
-  const std::vector<WeightPiece> pieces = weight_pieces(layout);
-  std::vector<WeightPiece> chunks;
+  const std::vector<WeightRange> modules = module_ranges(layout);
+  std::vector<WeightRange> chunks;
   // An untied head lies before the layers. A tied one is finished with the embeddings.
-  size_t end = pieces.size();
-  if (pieces.back().first < pieces[1].first) chunks.push_back(pieces[--end]);
+  size_t end = modules.size();
+  if (modules.back().first < modules[1].first) chunks.push_back(modules[--end]);
   while (end > 1) {
-    WeightPiece layers{0, 0};
+    WeightRange layers{0, 0};
     int64_t count = 0;
     do {
       --end;
-      layers = {pieces[end].first, layers.size + pieces[end].size};
+      layers = {modules[end].first, layers.size + modules[end].size};
       ++count;
     } while (end > 1 && (count < least_layers || layers.size < kLeastElements));
     chunks.push_back(layers);
   }
-  chunks.push_back(pieces.front());
+  chunks.push_back(modules.front());
   chunks.push_back({layout.decayed_size(), layout.flat_size() - layout.decayed_size()});
   return chunks;
 }
@@ -128,11 +128,11 @@ class Llama::LeafSums {
   double unscale_;
 };
 
-std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
+std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_modules(
     const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
     const ElementsFinished& finished) {
-  if (pieces_ == nullptr || sums_by_products_)
-    throw Error(ErrorKind::kInternal, "a model whose weights do not come in pieces");
+  if (modules_ == nullptr || sums_by_products_)
+    throw Error(ErrorKind::kInternal, "the model does not read its weights by modules");
   const at::NoGradGuard no_grad;
   std::vector<std::vector<Passing>> passing(parts.size());
   Attempt attempt;
@@ -148,28 +148,28 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
   };
   LeafSums sums(*this, grad, unscale);
   const auto layers = layers_.toListRef();
-  const bool is_tied = head_piece_ == 0;
+  const bool is_tied = head_module_ == 0;
   const ParameterLayout& layout = parameters_.layout();
-  const std::vector<WeightPiece> pieces = weight_pieces(layout);
-  const auto finish = [&](size_t piece) { finished(pieces[piece].first, pieces[piece].size); };
+  const std::vector<WeightRange> modules = module_ranges(layout);
+  const auto finish = [&](size_t module) { finished(modules[module].first, modules[module].size); };
 
-  pass_forward([&](size_t piece) {
+  pass_forward([&](size_t module) {
     attempt([&] {
       RECORD_USER_SCOPE("forward");
       for_each([&](Passing& one) {
         one.inputs.push_back(
-            piece == 0
+            module == 0
                 ? call("embed", {one.micro.ids, weights_})
-                : call("whole_layer", {one.inputs.back(), layers[piece - 1], one.attention[0],
+                : call("whole_layer", {one.inputs.back(), layers[module - 1], one.attention[0],
                                        one.attention[1], one.attention[2], dropout_keys(one.micro),
-                                       static_cast<int64_t>(piece - 1)}));
+                                       static_cast<int64_t>(module - 1)}));
       });
     });
   });
 
   // The head, whose weights are there as soon as they are awaited.
-  pieces_->await();
-  pieces_->start(layers.size());
+  modules_->await();
+  modules_->start(layers.size());
   attempt([&] {
     RECORD_USER_SCOPE("head");
     std::vector<size_t> leaves = {norm_leaf_};
@@ -188,12 +188,12 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
                      : std::vector<at::Tensor>{gradients[1], gradients[2]};
     });
   });
-  pieces_->release(head_piece_);
-  if (!is_tied) finish(head_piece_);
+  modules_->release(head_module_);
+  if (!is_tied) finish(head_module_);
 
   for (size_t layer = layers.size(); layer-- > 0;) {
-    pieces_->await();
-    if (layer > 0) pieces_->start(layer);
+    modules_->await();
+    if (layer > 0) modules_->start(layer);
     attempt([&] {
       RECORD_USER_SCOPE("backward");
       sums.add(passing, layer_leaves_[layer], [&](Passing& one) {
@@ -210,7 +210,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
         return gradients;
       });
     });
-    pieces_->release(1 + layer);
+    modules_->release(1 + layer);
     finish(1 + layer);
   }
 
@@ -236,37 +236,37 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_pieces(
   return losses;
 }
 
-void Llama::pass_forward(const std::function<void(size_t piece)>& compute) {
+void Llama::pass_forward(const std::function<void(size_t module)>& compute) {
   const size_t num_layers = layer_leaves_.size();
-  pieces_->start(0);
-  for (size_t piece = 0; piece <= num_layers; ++piece) {
-    pieces_->await();
-    pieces_->start(piece < num_layers ? piece + 1 : head_piece_);
-    compute(piece);
-    pieces_->release(piece);
+  modules_->start(0);
+  for (size_t module = 0; module <= num_layers; ++module) {
+    modules_->await();
+    modules_->start(module < num_layers ? module + 1 : head_module_);
+    compute(module);
+    modules_->release(module);
   }
 }
 
-TargetLosses Llama::target_losses_by_pieces(const MicroBatch* micro) {
+TargetLosses Llama::target_losses_by_modules(const MicroBatch* micro) {
   const at::NoGradGuard no_grad;
   const auto layers = layers_.toListRef();
   Attempt attempt;
   std::vector<c10::IValue> attention;
   at::Tensor x;
   TargetLosses losses;
-  pass_forward([&](size_t piece) {
+  pass_forward([&](size_t module) {
     if (micro == nullptr) return;
     attempt([&] {
-      if (piece == 0) {
+      if (module == 0) {
         attention = attention_arguments(*micro);
         x = call("embed", {micro->ids, weights_});
       } else {
-        x = call("whole_layer", {x, layers[piece - 1], attention[0], attention[1], attention[2],
-                                 c10::IValue(), static_cast<int64_t>(piece - 1)});
+        x = call("whole_layer", {x, layers[module - 1], attention[0], attention[1], attention[2],
+                                 c10::IValue(), static_cast<int64_t>(module - 1)});
       }
     });
   });
-  pieces_->await();
+  modules_->await();
   if (micro != nullptr) {
     attempt([&] {
       const c10::IValue both = run("last_losses", {x, micro->targets, micro->scale, weights_});
@@ -274,13 +274,13 @@ TargetLosses Llama::target_losses_by_pieces(const MicroBatch* micro) {
       losses = {parts[0].toTensor(), parts[1].toTensor().view_as(micro->targets)};
     });
   }
-  pieces_->release(head_piece_);
+  modules_->release(head_module_);
   attempt.rethrow();
   return losses;
 }
 
 void Llama::take_part_in_evaluation() {
-  if (pieces_ != nullptr) target_losses_by_pieces(nullptr);
+  if (modules_ != nullptr) target_losses_by_modules(nullptr);
 }
 
 }  // namespace lmtrain

@@ -1,6 +1,6 @@
 // What a run goes on from. That the whole run then ends with the same bits is tested by
 // trainer_test.cpp and trainer_guard_test.cpp.
-#include "training/restore.h"
+#include "training/load_run.h"
 
 #include "training/tiny_run.h"
 
@@ -95,9 +95,9 @@ TEST(AdaptState, ALossScaleBelongsToFp16) {
 
 TEST(KeepAfterRollback, CountsHowOftenTheRunGoesBackToTheSameStep) {
   const auto gone_back = [](const TrainingState& left, int64_t to, int64_t batch) {
-    TrainingState restored = state_after(to, 100 * to);
-    keep_after_rollback(restored, left, batch);
-    return restored;
+    TrainingState loaded = state_after(to, 100 * to);
+    keep_after_rollback(loaded, left, batch);
+    return loaded;
   };
   TrainingState state = gone_back(state_after(37, 3700), 30, 39);
   EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{39}));
@@ -113,9 +113,9 @@ TEST(KeepAfterRollback, CountsHowOftenTheRunGoesBackToTheSameStep) {
 
 // Step 0 counts too: the first rollback to it is not a second one.
 TEST(KeepAfterRollback, TheFirstToTheBeginningIsOne) {
-  TrainingState restored = state_after(0, 0);
-  keep_after_rollback(restored, state_after(3, 300), 3);
-  EXPECT_EQ(restored.guard.rollbacks_in_a_row, 1);
+  TrainingState loaded = state_after(0, 0);
+  keep_after_rollback(loaded, state_after(3, 300), 3);
+  EXPECT_EQ(loaded.guard.rollbacks_in_a_row, 1);
 }
 
 TEST(KeepAfterRollback, TakesWindowsFromTheCheckpointAndLimitsFromBefore) {
@@ -124,24 +124,24 @@ TEST(KeepAfterRollback, TakesWindowsFromTheCheckpointAndLimitsFromBefore) {
   left.guard.skips_in_a_row = 3;
   left.micro.rows = {{64, 1}};
   left.loss_scale = LossScale{8, 0};
-  TrainingState restored = state_after(30, 3000);
-  restored.guard.windows[64] = {{4.5}, {0.5}};
-  restored.guard.skips_in_a_row = 1;
-  restored.loss_scale = LossScale{16, 5};
-  keep_after_rollback(restored, left, 39);
-  EXPECT_EQ(restored.guard.windows.at(64), (GuardWindow{{4.5}, {0.5}}));
-  EXPECT_EQ(restored.guard.skips_in_a_row, 1);
-  EXPECT_EQ(restored.micro.rows, left.micro.rows);
-  EXPECT_EQ(restored.loss_scale, (LossScale{16, 5}));
-  EXPECT_EQ(restored.step, 30);
+  TrainingState loaded = state_after(30, 3000);
+  loaded.guard.windows[64] = {{4.5}, {0.5}};
+  loaded.guard.skips_in_a_row = 1;
+  loaded.loss_scale = LossScale{16, 5};
+  keep_after_rollback(loaded, left, 39);
+  EXPECT_EQ(loaded.guard.windows.at(64), (GuardWindow{{4.5}, {0.5}}));
+  EXPECT_EQ(loaded.guard.skips_in_a_row, 1);
+  EXPECT_EQ(loaded.micro.rows, left.micro.rows);
+  EXPECT_EQ(loaded.loss_scale, (LossScale{16, 5}));
+  EXPECT_EQ(loaded.step, 30);
 }
 
-TEST(RestoreRun, ABeginningIsThatOfTheSeedAndACheckpointThatOfItsStep) {
+TEST(LoadRun, ABeginningIsThatOfTheSeedAndACheckpointThatOfItsStep) {
   const TinyRun tiny;
   OptimizerShards whole(only_process(), tiny.config);
   Engine begun(tiny.config);
   const TrainingState beginning =
-      restore_run(tiny.config, tiny.data, tiny.run, std::nullopt, begun, only_process(), whole);
+      load_run(tiny.config, tiny.data, tiny.run, std::nullopt, begun, only_process(), whole);
   EXPECT_EQ(beginning.seed, tiny.config.seed);
   EXPECT_EQ(beginning.step, 0);
   EXPECT_EQ(beginning.fingerprint, tiny.data.fingerprint);
@@ -153,7 +153,7 @@ TEST(RestoreRun, ABeginningIsThatOfTheSeedAndACheckpointThatOfItsStep) {
   EXPECT_EQ(newest_checkpoint(tiny.run, only_process()), 40);
   Engine engine(tiny.config);
   const TrainingState state =
-      restore_run(tiny.config, tiny.data, tiny.run, 25, engine, only_process(), whole);
+      load_run(tiny.config, tiny.data, tiny.run, 25, engine, only_process(), whole);
   EXPECT_EQ(state.step, 25);
   EXPECT_EQ(state_to_text(state), state_to_text(tiny.state(25)));
   EXPECT_FALSE(engine.parameters().master().equal(begun.parameters().master()));

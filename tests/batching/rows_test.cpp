@@ -1,5 +1,5 @@
 // Best fit, decreasing, against the definition, and on many documents.
-#include "batching/pieces.h"
+#include "batching/rows.h"
 
 #include <gtest/gtest.h>
 
@@ -111,47 +111,47 @@ DocumentList all_of(const TokenShard& shard) {
   return documents;
 }
 
-// All rows; their parts are counted against lengths().
+// All rows; their sequences are counted against lengths().
 std::vector<Row> rows_of(const Rows& rows) {
   std::vector<Row> all;
-  std::vector<RowPart> parts;
+  std::vector<RowSequence> sequences;
   for (size_t i = 0; i < rows.lengths().size(); ++i) {
     const auto length = static_cast<size_t>(rows.lengths()[i].length);
     for (int64_t row = 0; row < rows.lengths()[i].rows; ++row) {
       Row content{std::vector<int32_t>(length, 0), std::vector<int32_t>(length, kNone)};
-      const size_t before = parts.size();
-      rows.fill(i, row, content.inputs, content.targets, parts);
-      EXPECT_EQ(parts.at(before).position, 0);
+      const size_t before = sequences.size();
+      rows.fill(i, row, content.inputs, content.targets, sequences);
+      EXPECT_EQ(sequences.at(before).position, 0);
       all.push_back(content);
     }
-    EXPECT_EQ(static_cast<int64_t>(parts.size()), rows.lengths()[i].pieces);
-    parts.clear();
+    EXPECT_EQ(static_cast<int64_t>(sequences.size()), rows.lengths()[i].sequences);
+    sequences.clear();
   }
   return all;
 }
 
 // Documents of 8 and 3 tokens: ids 1..8 and 9..11.
-TEST(Pieces, BucketTakesTheLargestThatFits) {
+TEST(Rows, BucketTakesTheLargestThatFits) {
   const TokenShard shard = make_shard({8, 3});
-  const PieceRows rows(shard, all_of(shard), bucket_cut(0, 2, 4, false));
+  const SequenceRows rows(shard, all_of(shard), bucket_cut(0, 2, 4, false));
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{5, 6}, {6, 7}},
                                              {{7, 0}, {8, kNone}},
                                              {{9, 10}, {10, 11}},
                                              {{1, 2, 3, 4}, {2, 3, 4, 5}}}));
 }
 
-TEST(Pieces, PadKeepsChunksWhole) {
+TEST(Rows, PadKeepsChunksWhole) {
   const TokenShard shard = make_shard({8, 3});
-  const PieceRows rows(shard, all_of(shard), pad_cut(2, 4));
+  const SequenceRows rows(shard, all_of(shard), pad_cut(2, 4));
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{9, 10}, {10, 11}},
                                              {{1, 2, 3, 4}, {2, 3, 4, 5}},
                                              {{5, 6, 7, 0}, {6, 7, 8, kNone}}}));
 }
 
 // Documents of 12, 3, 5 and 2 tokens: 1..12, 13..15, 16..20, 21..22.
-TEST(Pieces, PackFillsRowsFromTheLargestDown) {
+TEST(Rows, PackFillsRowsFromTheLargestDown) {
   const TokenShard shard = make_shard({12, 3, 5, 2});
-  const PieceRows rows(shard, all_of(shard), pack_cut(5));
+  const SequenceRows rows(shard, all_of(shard), pack_cut(5));
   // Tails of 1, 2, 4 and 1 targets: 4 with the first 1, 2 with the other.
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{1, 2, 3, 4, 5}, {2, 3, 4, 5, 6}},
                                              {{6, 7, 8, 9, 10}, {7, 8, 9, 10, 11}},
@@ -160,9 +160,9 @@ TEST(Pieces, PackFillsRowsFromTheLargestDown) {
 }
 
 // Documents of 6, 2, 3 and 4 tokens: 1..6, 7..8, 9..11, 12..15.
-TEST(Pieces, TailsOfBucketShareRowsAmongWholeOnes) {
+TEST(Rows, TailsOfBucketShareRowsAmongWholeOnes) {
   const TokenShard shard = make_shard({6, 2, 3, 4});
-  const PieceRows rows(shard, all_of(shard), bucket_cut(0, 2, 4, false));
+  const SequenceRows rows(shard, all_of(shard), bucket_cut(0, 2, 4, false));
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{5, 7}, {6, 8}},
                                              {{9, 10}, {10, 11}},
                                              {{12, 13}, {13, 14}},
@@ -170,7 +170,7 @@ TEST(Pieces, TailsOfBucketShareRowsAmongWholeOnes) {
                                              {{1, 2, 3, 4}, {2, 3, 4, 5}}}));
 }
 
-TEST(Pieces, ConcatMasksTheBoundary) {
+TEST(Rows, ConcatMasksTheBoundary) {
   const TokenShard shard =
       make_shard({8, 1, 3});  // the document of one token is left out: 1..8, 10..12
   const ConcatRows rows(shard, all_of(shard), 4, std::nullopt);
@@ -179,7 +179,7 @@ TEST(Pieces, ConcatMasksTheBoundary) {
                                              {{10, 11, 0, 0}, {11, 12, kNone, kNone}}}));
 }
 
-TEST(Pieces, ConcatRowsShareOneToken) {
+TEST(Rows, ConcatRowsShareOneToken) {
   const TokenShard shard = make_shard({2, 4, 2});
   const ConcatRows rows(shard, all_of(shard), 3, std::nullopt);
   EXPECT_EQ(rows_of(rows), (std::vector<Row>{{{1, 2, 3}, {2, kNone, 4}},
@@ -187,7 +187,7 @@ TEST(Pieces, ConcatRowsShareOneToken) {
                                              {{7, 0, 0}, {8, kNone, kNone}}}));
 }
 
-TEST(Pieces, BalancedDrawsOneOverLength) {
+TEST(Rows, BalancedDrawsOneOverLength) {
   const CutRule cut = bucket_cut(99, 8, 64, true);
   std::map<int64_t, int64_t> count;
   constexpr int64_t kDraws = 150'000;
@@ -200,7 +200,7 @@ TEST(Pieces, BalancedDrawsOneOverLength) {
   }
 }
 
-TEST(Pieces, BalancedCutIsAFunctionOfFingerprintDocumentAndOffset) {
+TEST(Rows, BalancedCutIsAFunctionOfFingerprintDocumentAndOffset) {
   const auto drawn = [](uint64_t fingerprint, int64_t document) {
     std::string lengths;
     const CutRule cut = bucket_cut(fingerprint, 8, 64, true);
@@ -214,7 +214,7 @@ TEST(Pieces, BalancedCutIsAFunctionOfFingerprintDocumentAndOffset) {
   EXPECT_NE(drawn(1, 1), drawn(2, 1));
 }
 
-TEST(Pieces, OneLengthOnly) {
+TEST(Rows, OneLengthOnly) {
   const CutRule cut = bucket_cut(1, 16, 16, true);
   for (const int64_t remaining : {1, 15, 16, 17, 1000}) EXPECT_EQ(cut.length(0, 0, remaining), 16);
 }

@@ -1,4 +1,4 @@
-#include "tokenizer/byte_level_tokenizer.h"
+#include "tokenizer/tokenizer_pipeline.h"
 
 #include <algorithm>
 #include <map>
@@ -41,7 +41,7 @@ std::vector<AddedToken> tokens_to_find(const TokenizerJson& description,
 
 }  // namespace
 
-struct ByteLevelTokenizer::Impl {
+struct TokenizerPipeline::Impl {
   explicit Impl(TokenizerJson description)
       : normalizer(std::move(description.normalizer)),
         raw_tokens(tokens_to_find(description, normalizer, /*normalized=*/false)),
@@ -157,28 +157,26 @@ struct ByteLevelTokenizer::Impl {
   ScratchPool<EncodeScratch> scratches;
 };
 
-ByteLevelTokenizer::ByteLevelTokenizer(TokenizerJson description)
+TokenizerPipeline::TokenizerPipeline(TokenizerJson description)
     : impl_(std::make_unique<Impl>(std::move(description))) {}
-ByteLevelTokenizer::~ByteLevelTokenizer() = default;
+TokenizerPipeline::~TokenizerPipeline() = default;
 
-int64_t ByteLevelTokenizer::vocab_size() const {
-  return static_cast<int64_t>(impl_->pieces.size());
-}
+int64_t TokenizerPipeline::vocab_size() const { return static_cast<int64_t>(impl_->pieces.size()); }
 
-int32_t ByteLevelTokenizer::id_of(std::string_view token) const {
+int32_t TokenizerPipeline::id_of(std::string_view token) const {
   const auto found = std::find(impl_->pieces.begin(), impl_->pieces.end(), token);
   const bool is_there = found != impl_->pieces.end() && !token.empty();
   return is_there ? static_cast<int32_t>(found - impl_->pieces.begin()) : -1;
 }
 
-const std::string& ByteLevelTokenizer::piece(int32_t id) const {
+const std::string& TokenizerPipeline::piece(int32_t id) const {
   return impl_->pieces[static_cast<size_t>(id)];
 }
 
-const std::vector<int32_t>& ByteLevelTokenizer::first_ids() const { return impl_->first_ids; }
-const std::vector<int32_t>& ByteLevelTokenizer::last_ids() const { return impl_->last_ids; }
+const std::vector<int32_t>& TokenizerPipeline::first_ids() const { return impl_->first_ids; }
+const std::vector<int32_t>& TokenizerPipeline::last_ids() const { return impl_->last_ids; }
 
-std::vector<int32_t> ByteLevelTokenizer::encode(std::string_view text) const {
+std::vector<int32_t> TokenizerPipeline::encode(std::string_view text) const {
   std::vector<int32_t> ids;
   impl_->scratches.with([&](EncodeScratch& scratch) {
     impl_->encode(text, scratch);
@@ -188,7 +186,7 @@ std::vector<int32_t> ByteLevelTokenizer::encode(std::string_view text) const {
   return ids;
 }
 
-std::string ByteLevelTokenizer::decode(const std::vector<int32_t>& ids) const {
+std::string TokenizerPipeline::decode(const std::vector<int32_t>& ids) const {
   std::vector<std::string> tokens;
   for (const int32_t id : ids) {
     const auto index = static_cast<size_t>(id);
@@ -198,13 +196,13 @@ std::string ByteLevelTokenizer::decode(const std::vector<int32_t>& ids) const {
   return impl_->decoder.decode(std::move(tokens));
 }
 
-bool ByteLevelTokenizer::is_in_run(int32_t id) const {
+bool TokenizerPipeline::is_in_run(int32_t id) const {
   const auto index = static_cast<size_t>(id);
   return impl_->decoder.has_byte_fallback() && !impl_->is_special[index] &&
          fallback_byte(impl_->text(index)).has_value();
 }
 
-std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
+std::vector<uint32_t> TokenizerPipeline::piece_bytes() const {
   std::vector<uint32_t> sizes;
   // Decoders take a space away from the first token alone.
   const auto guard =
@@ -228,7 +226,7 @@ std::vector<uint32_t> ByteLevelTokenizer::piece_bytes() const {
   return sizes;
 }
 
-std::vector<int32_t> ByteLevelTokenizer::space_in_bytes() const {
+std::vector<int32_t> TokenizerPipeline::space_in_bytes() const {
   // If the file marks spaces and has no token for the mark: the tokens of the mark's bytes.
   constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581
   if (impl_->bpe || id_of(kMark) >= 0) return {};

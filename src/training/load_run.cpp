@@ -1,4 +1,4 @@
-#include "training/restore.h"
+#include "training/load_run.h"
 
 #include <algorithm>
 #include <string>
@@ -35,9 +35,9 @@ std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& proces
   return step.empty() ? std::nullopt : std::optional<int64_t>(std::stoll(step));
 }
 
-TrainingState restore_run(const Config& config, const PreparedData& data, const RunFolder& run,
-                          std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
-                          OptimizerShards& shards) {
+TrainingState load_run(const Config& config, const PreparedData& data, const RunFolder& run,
+                       std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
+                       OptimizerShards& shards) {
   TrainingState state;
   if (!processes.is_first()) {
     engine.reset_optimizer();
@@ -65,7 +65,7 @@ TrainingState restore_run(const Config& config, const PreparedData& data, const 
   if (checkpoint) {
     ReadBuffer read;
     if (processes.is_first()) read = optimizer_reader(run.checkpoint(*checkpoint));
-    shards.restore(engine.optimizer(), read);
+    shards.load(engine.optimizer(), read);
   }
   adapt_state(state, config);
   return state;
@@ -109,15 +109,14 @@ BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const 
   return order_spec(config, data, shard, state);
 }
 
-void keep_after_rollback(TrainingState& restored, const TrainingState& left,
-                         int64_t refused_batch) {
+void keep_after_rollback(TrainingState& loaded, const TrainingState& left, int64_t refused_batch) {
   const GuardState& before = left.guard;
-  const bool again = before.rollbacks_in_a_row > 0 && before.rollback_step == restored.step;
-  restored.guard.skipped_batches = before.skipped_batches;
-  restored.guard.skipped_batches.push_back(refused_batch);
-  restored.guard.rollback_step = restored.step;
-  restored.guard.rollbacks_in_a_row = again ? before.rollbacks_in_a_row + 1 : 1;
-  restored.micro = left.micro;
+  const bool again = before.rollbacks_in_a_row > 0 && before.rollback_step == loaded.step;
+  loaded.guard.skipped_batches = before.skipped_batches;
+  loaded.guard.skipped_batches.push_back(refused_batch);
+  loaded.guard.rollback_step = loaded.step;
+  loaded.guard.rollbacks_in_a_row = again ? before.rollbacks_in_a_row + 1 : 1;
+  loaded.micro = left.micro;
 }
 
 }  // namespace lmtrain

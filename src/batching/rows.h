@@ -1,5 +1,6 @@
-// The ways of batching: `bucket`, `pad` and `pack` lay pieces of documents in rows (PieceRows), and
-// `concat` cuts one stream of all documents (ConcatRows).
+// The ways of batching: `bucket`, `pad` and `pack` lay sequences in rows (SequenceRows), and
+// `concat` cuts one stream of all documents (ConcatRows). A sequence is the part of one document in
+// one row.
 #pragma once
 
 #include <bit>
@@ -21,14 +22,14 @@ namespace lmtrain {
 // The rows of one length.
 struct RowLength {
   int64_t length = 0;
-  int64_t rows = 0;     // rows in an epoch
-  int64_t pieces = 0;   // parts of documents in those rows
-  int64_t targets = 0;  // targets in those rows, without padding
+  int64_t rows = 0;       // rows in an epoch
+  int64_t sequences = 0;  // sequences in those rows
+  int64_t targets = 0;    // targets in those rows, without padding
 };
 
-// A part of a document in a row, and the position at which it begins.
-struct RowPart {
-  int64_t position = 0;
+// A sequence of a row.
+struct RowSequence {
+  int64_t position = 0;  // in the row, where it begins
   int64_t document = 0;  // its index in the shard
 };
 
@@ -45,14 +46,15 @@ class Rows {
   // Returns the lengths that occur, ascending.
   const std::vector<RowLength>& lengths() const { return lengths_; }
   // Writes a row of lengths()[index] into spans of that length, which must hold padding (0 and
-  // kNoTarget) beforehand. Appends the parts that the row is made of to `parts`, the first at
-  // position 0. Returns the number of targets. Throws the errors of TokenShard::read_tokens.
+  // kNoTarget) beforehand. Appends the sequences of the row to `sequences`, the first at position
+  // 0. Returns the number of targets. Throws the errors of TokenShard::read_tokens.
   virtual int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                       std::span<int32_t> targets, std::vector<RowPart>& parts) const = 0;
-  // Appends the parts and returns the number of targets, as fill() does, without reading tokens.
-  virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const = 0;
-  // Returns whether attention stays inside each part.
-  virtual bool parts_are_apart() const = 0;
+                       std::span<int32_t> targets, std::vector<RowSequence>& sequences) const = 0;
+  // Appends the sequences and returns the number of targets, as fill() does, without reading
+  // tokens.
+  virtual int64_t lay_out(size_t index, int64_t row, std::vector<RowSequence>& sequences) const = 0;
+  // Returns whether attention stays inside each sequence.
+  virtual bool sequences_are_apart() const = 0;
 
  protected:
   std::vector<RowLength> lengths_;
@@ -109,13 +111,13 @@ struct Packing {
 // fewer than 2^32 items.
 Packing pack_best_fit(std::span<const uint32_t> sizes, uint32_t capacity);
 
-// The rule by which documents are cut into pieces.
+// A CutRule says how documents are cut into sequences.
 struct CutRule {
-  // Returns the length of the row for a document's piece that begins at `offset`, where the
+  // Returns the length of the row for the sequence that begins at `offset` of a document, where the
   // document has `remaining` targets left.
   std::function<int64_t(int64_t document, int64_t offset, int64_t remaining)> length;
   int64_t unit;  // divides every offset
-  bool shares;   // whether pieces shorter than their row share rows
+  bool shares;   // whether sequences shorter than their row share rows
 };
 
 // The lengths of bucket and pad are powers of two from min_length to max_length, which must be
@@ -126,48 +128,48 @@ CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length,
 CutRule pad_cut(int64_t min_length, int64_t max_length);
 CutRule pack_cut(int64_t max_length);
 
-// With `bucket`, `pad` and `pack` rows hold pieces of documents; attention stays in a piece.
+// The rows of `bucket`, `pad` and `pack`. Attention stays inside a sequence.
 //
-// A piece is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
+// A sequence is (document, offset): inputs tokens[offset ..] and targets tokens[offset+1 ..] of the
 // document, until the row is full or the document ends. Every offset is a multiple of the cut's
-// unit, so a piece is stored in 8 bytes. A piece that fills its row is alone in it. Shorter pieces
-// share rows (`bucket`, `pack`), or each has a padded row (`pad`).
-class PieceRows : public Rows {
+// unit, so a sequence is stored in 8 bytes. A sequence that fills its row is alone in it. Shorter
+// sequences share rows (`bucket`, `pack`), or each has a padded row (`pad`).
+class SequenceRows : public Rows {
  public:
   // The shard must outlive the rows. Throws Error(kData) for a shard of more than 2^32 - 1
   // documents, for a document of more than 2^32 - 1 units, and what `poll` throws.
-  PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
-            const Poll& poll = throw_if_stopped);
+  SequenceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
+               const Poll& poll = throw_if_stopped);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
-               std::vector<RowPart>& parts) const override;
-  int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const override;
-  bool parts_are_apart() const override { return true; }
+               std::vector<RowSequence>& sequences) const override;
+  int64_t lay_out(size_t index, int64_t row, std::vector<RowSequence>& sequences) const override;
+  bool sequences_are_apart() const override { return true; }
 
  private:
-  struct Piece {
+  struct Sequence {
     uint32_t document;
     uint32_t block;  // offset / unit
 
-    bool operator<(const Piece& other) const {
+    bool operator<(const Sequence& other) const {
       return document != other.document ? document < other.document : block < other.block;
     }
   };
-  // A RowSet holds the rows of one length. Rows of one piece and rows of several pieces are
-  // numbered together, in the order of their first pieces.
+  // A RowSet holds the rows of one length. Rows of one sequence and rows of several sequences are
+  // numbered together, in the order of their first sequences.
   struct RowSet {
-    std::vector<Piece> whole;
-    std::vector<Piece> shared;  // row after row
+    std::vector<Sequence> whole;
+    std::vector<Sequence> shared;  // row after row
     std::vector<uint32_t>
         shared_begin;         // by shared row, and the end of the last row; empty: no row is shared
     RankBitVector is_shared;  // by row
 
     int64_t num_rows() const;
-    std::span<const Piece> pieces_of(int64_t row) const;
+    std::span<const Sequence> sequences_of(int64_t row) const;
   };
-  // The pieces that cutting gives rows of one length.
+  // The sequences that cutting gives rows of one length.
   struct Cuttings {
-    std::vector<Piece> whole;
-    std::vector<Piece> partial;
+    std::vector<Sequence> whole;
+    std::vector<Sequence> partial;
     std::vector<uint32_t> partial_sizes;
     int64_t targets = 0;
   };
@@ -175,11 +177,11 @@ class PieceRows : public Rows {
   std::map<int64_t, Cuttings> cut_documents(const DocumentList& documents, const CutRule& cut,
                                             const Poll& poll) const;
   static RowSet arrange(Cuttings cuttings, int64_t length);
-  // Calls visit(document, begin, position, size) for each piece of a row of lengths()[index]:
+  // Calls visit(document, begin, position, size) for each sequence of a row of lengths()[index]:
   // tokens of the shard from `begin` on, and the positions in the row. Returns the number of
   // targets.
   template <class Visit>
-  int64_t for_each_piece(size_t index, int64_t row, const Visit& visit) const;
+  int64_t for_each_sequence(size_t index, int64_t row, const Visit& visit) const;
 
   const TokenShard& shard_;
   int64_t unit_;
@@ -197,9 +199,9 @@ class ConcatRows : public Rows {
   ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
              std::optional<uint64_t> key, const Poll& poll = throw_if_stopped);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,
-               std::vector<RowPart>& parts) const override;
-  int64_t lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const override;
-  bool parts_are_apart() const override { return false; }
+               std::vector<RowSequence>& sequences) const override;
+  int64_t lay_out(size_t index, int64_t row, std::vector<RowSequence>& sequences) const override;
+  bool sequences_are_apart() const override { return false; }
 
  private:
   int64_t document_at(size_t index) const;

@@ -1,6 +1,6 @@
-// Cutting documents, see pieces.h; docs/batching.md states the rules.
+// Cutting documents, see rows.h; docs/batching.md states the rules.
 
-#include "batching/pieces.h"
+#include "batching/rows.h"
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace lmtrain {
 
-// Items by size, bins by the room left in them, see pieces.h.
+// Items by size, bins by the room left in them, see rows.h.
 
 namespace {
 
@@ -125,24 +125,25 @@ CutRule pack_cut(int64_t max_length) {
   return {[=](int64_t, int64_t, int64_t) { return max_length; }, max_length, true};
 }
 
-PieceRows::PieceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
-                     const Poll& poll)
+SequenceRows::SequenceRows(const TokenShard& shard, const DocumentList& documents,
+                           const CutRule& cut, const Poll& poll)
     : shard_(shard), unit_(cut.unit) {
   if (shard.num_documents() > kMax32) {
     throw Error(ErrorKind::kData, str("the corpus has ", shard.num_documents(),
                                       " documents; lmtrain takes up to ", kMax32, " in one"));
   }
   for (auto& [length, cuttings] : cut_documents(documents, cut, poll)) {
-    const auto num_pieces = static_cast<int64_t>(cuttings.whole.size() + cuttings.partial.size());
+    const auto num_sequences =
+        static_cast<int64_t>(cuttings.whole.size() + cuttings.partial.size());
     const int64_t targets = cuttings.targets;
     rows_.push_back(arrange(std::move(cuttings), length));
-    lengths_.push_back({length, rows_.back().num_rows(), num_pieces, targets});
+    lengths_.push_back({length, rows_.back().num_rows(), num_sequences, targets});
   }
 }
 
-std::map<int64_t, PieceRows::Cuttings> PieceRows::cut_documents(const DocumentList& documents,
-                                                                const CutRule& cut,
-                                                                const Poll& poll) const {
+std::map<int64_t, SequenceRows::Cuttings> SequenceRows::cut_documents(const DocumentList& documents,
+                                                                      const CutRule& cut,
+                                                                      const Poll& poll) const {
   std::map<int64_t, Cuttings> by_length;
   documents.for_each([&](int64_t document) {
     poll_at(static_cast<size_t>(document), poll);
@@ -154,13 +155,14 @@ std::map<int64_t, PieceRows::Cuttings> PieceRows::cut_documents(const DocumentLi
     for (int64_t offset = 0; offset < num_targets;) {
       const int64_t length = cut.length(document, offset, num_targets - offset);
       const int64_t taken = std::min(length, num_targets - offset);
-      const Piece piece{static_cast<uint32_t>(document), static_cast<uint32_t>(offset / unit_)};
+      const Sequence sequence{static_cast<uint32_t>(document),
+                              static_cast<uint32_t>(offset / unit_)};
       Cuttings& cuttings = by_length[length];
       if (taken < length && cut.shares) {
-        cuttings.partial.push_back(piece);
+        cuttings.partial.push_back(sequence);
         cuttings.partial_sizes.push_back(static_cast<uint32_t>(taken));
       } else {
-        cuttings.whole.push_back(piece);
+        cuttings.whole.push_back(sequence);
       }
       cuttings.targets += taken;
       offset += taken;
@@ -169,7 +171,7 @@ std::map<int64_t, PieceRows::Cuttings> PieceRows::cut_documents(const DocumentLi
   return by_length;
 }
 
-PieceRows::RowSet PieceRows::arrange(Cuttings cuttings, int64_t length) {
+SequenceRows::RowSet SequenceRows::arrange(Cuttings cuttings, int64_t length) {
   RowSet rows;
   rows.whole = std::move(cuttings.whole);
   rows.whole.shrink_to_fit();
@@ -187,7 +189,7 @@ PieceRows::RowSet PieceRows::arrange(Cuttings cuttings, int64_t length) {
 
   rows.is_shared = RankBitVector(rows.num_rows());
   for (int64_t i = 0; i < packing.num_bins; ++i) {
-    const Piece first = rows.shared[rows.shared_begin[static_cast<size_t>(i)]];
+    const Sequence first = rows.shared[rows.shared_begin[static_cast<size_t>(i)]];
     const auto after = std::lower_bound(rows.whole.begin(), rows.whole.end(), first);
     rows.is_shared.insert(i + (after - rows.whole.begin()));
   }
@@ -195,12 +197,12 @@ PieceRows::RowSet PieceRows::arrange(Cuttings cuttings, int64_t length) {
   return rows;
 }
 
-int64_t PieceRows::RowSet::num_rows() const {
+int64_t SequenceRows::RowSet::num_rows() const {
   const size_t num_shared = shared_begin.empty() ? 0 : shared_begin.size() - 1;
   return static_cast<int64_t>(whole.size() + num_shared);
 }
 
-std::span<const PieceRows::Piece> PieceRows::RowSet::pieces_of(int64_t row) const {
+std::span<const SequenceRows::Sequence> SequenceRows::RowSet::sequences_of(int64_t row) const {
   if (shared_begin.empty()) return std::span(whole).subspan(static_cast<size_t>(row), 1);
   const int64_t shared_before = is_shared.count_below(row);
   if (!is_shared.contains(row)) {
@@ -211,39 +213,40 @@ std::span<const PieceRows::Piece> PieceRows::RowSet::pieces_of(int64_t row) cons
 }
 
 template <class Visit>
-int64_t PieceRows::for_each_piece(size_t index, int64_t row, const Visit& visit) const {
+int64_t SequenceRows::for_each_sequence(size_t index, int64_t row, const Visit& visit) const {
   const int64_t length = lengths_[index].length;
   int64_t position = 0;
-  for (const Piece piece : rows_[index].pieces_of(row)) {
-    const int64_t begin = shard_.document_begin(piece.document) + piece.block * unit_;
-    const int64_t remaining = shard_.document_end(piece.document) - 1 - begin;
+  for (const Sequence sequence : rows_[index].sequences_of(row)) {
+    const int64_t begin = shard_.document_begin(sequence.document) + sequence.block * unit_;
+    const int64_t remaining = shard_.document_end(sequence.document) - 1 - begin;
     const int64_t size = std::min(length - position, remaining);
-    if (size <= 0) shard_.fail_request(str("no targets of document ", piece.document));
-    visit(piece.document, begin, position, size);
+    if (size <= 0) shard_.fail_request(str("no targets of document ", sequence.document));
+    visit(sequence.document, begin, position, size);
     position += size;
   }
   return position;
 }
 
-int64_t PieceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
-                        std::span<int32_t> targets, std::vector<RowPart>& parts) const {
-  return for_each_piece(
+int64_t SequenceRows::fill(size_t index, int64_t row, std::span<int32_t> inputs,
+                           std::span<int32_t> targets, std::vector<RowSequence>& sequences) const {
+  return for_each_sequence(
       index, row, [&](uint32_t document, int64_t begin, int64_t position, int64_t size) {
         const auto at = static_cast<size_t>(position);
         shard_.read_tokens(begin, inputs.subspan(at, static_cast<size_t>(size)));
         shard_.read_tokens(begin + 1, targets.subspan(at, static_cast<size_t>(size)));
-        parts.push_back({position, document});
+        sequences.push_back({position, document});
       });
 }
 
-int64_t PieceRows::lay_out(size_t index, int64_t row, std::vector<RowPart>& parts) const {
-  return for_each_piece(
+int64_t SequenceRows::lay_out(size_t index, int64_t row,
+                              std::vector<RowSequence>& sequences) const {
+  return for_each_sequence(
       index, row, [&](uint32_t document, int64_t /*begin*/, int64_t position, int64_t /*size*/) {
-        parts.push_back({position, document});
+        sequences.push_back({position, document});
       });
 }
 
-// One stream of tokens in rows, see pieces.h.
+// One stream of tokens in rows, see rows.h.
 
 ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t max_length,
                        std::optional<uint64_t> key, const Poll& poll)
@@ -264,16 +267,16 @@ ConcatRows::ConcatRows(const TokenShard& shard, DocumentList documents, int64_t 
   }
   if (num_targets == 0) return;
   const int64_t num_inputs = end - 1;
-  int64_t num_pieces = 0;
+  int64_t num_sequences = 0;
   int64_t begin = 0;
   for (const int64_t document_end : ends_) {
     // A document that is left out has no inputs, nor has one whose only input would be the last.
     const int64_t last = std::min(document_end, num_inputs) - 1;
-    if (last >= begin) num_pieces += last / max_length - begin / max_length + 1;
+    if (last >= begin) num_sequences += last / max_length - begin / max_length + 1;
     begin = document_end;
   }
   lengths_.push_back(
-      {max_length, (num_inputs + max_length - 1) / max_length, num_pieces, num_targets});
+      {max_length, (num_inputs + max_length - 1) / max_length, num_sequences, num_targets});
 }
 
 int64_t ConcatRows::document_at(size_t index) const {
@@ -305,7 +308,7 @@ int64_t ConcatRows::for_each_document(int64_t row, const Visit& visit) const {
 }
 
 int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> inputs,
-                         std::span<int32_t> targets, std::vector<RowPart>& parts) const {
+                         std::span<int32_t> targets, std::vector<RowSequence>& sequences) const {
   const int64_t begin = row * static_cast<int64_t>(inputs.size());
   const auto copy = [&](int64_t from, int64_t to, int64_t shift, std::span<int32_t> out) {
     shard_.read_tokens(from + shift,
@@ -314,17 +317,18 @@ int64_t ConcatRows::fill(size_t /*index*/, int64_t row, std::span<int32_t> input
   return for_each_document(row, [&](int64_t document, int64_t shift, int64_t input,
                                     int64_t input_end, int64_t target_end) {
     const auto at = static_cast<size_t>(input - begin);
-    parts.push_back({input - begin, document});
+    sequences.push_back({input - begin, document});
     copy(input, input_end, shift, inputs.subspan(at));
     copy(input + 1, target_end, shift, targets.subspan(at));
   });
 }
 
-int64_t ConcatRows::lay_out(size_t /*index*/, int64_t row, std::vector<RowPart>& parts) const {
+int64_t ConcatRows::lay_out(size_t /*index*/, int64_t row,
+                            std::vector<RowSequence>& sequences) const {
   const int64_t begin = row * lengths_.front().length;
   return for_each_document(row, [&](int64_t document, int64_t /*shift*/, int64_t input,
                                     int64_t /*input_end*/, int64_t /*target_end*/) {
-    parts.push_back({input - begin, document});
+    sequences.push_back({input - begin, document});
   });
 }
 

@@ -1,7 +1,7 @@
 // Loads a run from a checkpoint, or sets it to its beginning: state, weights and optimizer buffers,
 // adapted to the present config, and the order of data for that state.
 //
-// A resume and a rollback take the same steps: newest_checkpoint(), restore_run(), order_spec().
+// A resume and a rollback take the same steps: newest_checkpoint(), load_run(), order_spec().
 // After a rollback keep_after_rollback() follows.
 #pragma once
 
@@ -31,9 +31,9 @@ std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& proces
 // process calls it; only rank 0 reads files. Each process gets all weights, or with divided weights
 // its own, and the optimizer buffers of the tensors that it updates. Throws the errors of
 // load_checkpoint, ReadBuffer, load_initial_weights and `processes`.
-TrainingState restore_run(const Config& config, const PreparedData& data, const RunFolder& run,
-                          std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
-                          OptimizerShards& shards);
+TrainingState load_run(const Config& config, const PreparedData& data, const RunFolder& run,
+                       std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
+                       OptimizerShards& shards);
 
 // Adapts a state to a config that may have changed since:
 //   another length of the run  adds a replan; coming batches are no longer skipped, since their
@@ -49,11 +49,11 @@ BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const 
 // Returns the same for a run that is new.
 BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard);
 
-// Copies from `left`, the state before a rollback, into `restored`, the state after it, what the
+// Copies from `left`, the state before a rollback, into `loaded`, the state after it, what the
 // run must not forget:
 //   skipped_batches of the guard, with `refused_batch` added
 //   how many times in a row the run has gone back to this step
 //   the limits of micro-batches
-void keep_after_rollback(TrainingState& restored, const TrainingState& left, int64_t refused_batch);
+void keep_after_rollback(TrainingState& loaded, const TrainingState& left, int64_t refused_batch);
 
 }  // namespace lmtrain

@@ -1,4 +1,4 @@
-#include "base/file_pieces.h"
+#include "base/file_chunks.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,47 +26,47 @@ void create_file_of_size(const fs::path& path, uint64_t size) {
     fail_on_file("set the size of", path, errno);
 }
 
-PieceWriter::PieceWriter(const fs::path& path)
+ChunkWriter::ChunkWriter(const fs::path& path)
     : path_(path), fd_(open_file(path, O_WRONLY, "open")) {}
 
-PieceWriter::~PieceWriter() {
+ChunkWriter::~ChunkWriter() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void PieceWriter::write(uint64_t offset, std::string_view bytes) {
+void ChunkWriter::write(uint64_t offset, std::string_view bytes) {
   constexpr size_t kLong = size_t{1} << 20;
   std::optional<Activity> writing;
   if (bytes.size() >= kLong) writing.emplace("writing", path_.native());
   write_at(fd_, path_, offset, bytes);
   const bool goes_on =
-      !pieces_.empty() && pieces_.back().offset + pieces_.back().sum.size == offset;
-  if (!goes_on) pieces_.push_back({offset, {}});
-  FileSum& sum = pieces_.back().sum;
+      !chunks_.empty() && chunks_.back().offset + chunks_.back().sum.size == offset;
+  if (!goes_on) chunks_.push_back({offset, {}});
+  FileSum& sum = chunks_.back().sum;
   sum.crc = crc32c(sum.crc, bytes.data(), bytes.size());
   sum.size += bytes.size();
 }
 
-void PieceWriter::finish() {
+void ChunkWriter::finish() {
   sync_file(fd_, path_);
   if (::close(std::exchange(fd_, -1)) != 0) fail_on_file("close", path_, errno);
 }
 
-FileSum joined_sum(std::vector<FilePiece> pieces, uint64_t size, const fs::path& path) {
-  std::sort(pieces.begin(), pieces.end(), [](const FilePiece& a, const FilePiece& b) {
+FileSum joined_sum(std::vector<FileChunk> chunks, uint64_t size, const fs::path& path) {
+  std::sort(chunks.begin(), chunks.end(), [](const FileChunk& a, const FileChunk& b) {
     return std::pair(a.offset, a.sum.size) < std::pair(b.offset, b.sum.size);
   });
   FileSum whole;
-  for (const FilePiece& piece : pieces) {
-    if (piece.offset != whole.size) {
+  for (const FileChunk& chunk : chunks) {
+    if (chunk.offset != whole.size) {
       throw Error(ErrorKind::kInternal,
-                  str(shown(path), ": the pieces that were written end at byte ", whole.size,
-                      ", and the next one begins at ", piece.offset));
+                  str(shown(path), ": the chunks that were written end at byte ", whole.size,
+                      ", and the next one begins at ", chunk.offset));
     }
-    whole.crc = joined_crc32c(whole.crc, piece.sum.crc, piece.sum.size);
-    whole.size += piece.sum.size;
+    whole.crc = joined_crc32c(whole.crc, chunk.sum.crc, chunk.sum.size);
+    whole.size += chunk.sum.size;
   }
   if (whole.size != size) {
-    throw Error(ErrorKind::kInternal, str(shown(path), ": the pieces that were written have ",
+    throw Error(ErrorKind::kInternal, str(shown(path), ": the chunks that were written have ",
                                           whole.size, " bytes, and the file ", size));
   }
   return whole;
@@ -92,7 +92,7 @@ void create_joint_file(const fs::path& path, int count) {
 
 bool write_in_joint_file(const fs::path& path, int rank, int count) {
   try {
-    PieceWriter writer(path);
+    ChunkWriter writer(path);
     for (int round = 0; round < kRounds; ++round)
       writer.write(offset_of(round, rank, count), part_of(rank));
     writer.finish();
