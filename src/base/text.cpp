@@ -131,6 +131,7 @@ std::vector<std::string> most_similar_words(std::string_view word,
                                             const std::vector<std::string>& candidates,
                                             size_t count) {
   constexpr size_t kLeastPart = 3;  // letters of a part that is no accident
+  word = word.substr(0, 256);       // a distance takes time and memory by both lengths
   const auto shares_part = [&](const std::string& candidate) {
     for (size_t begin = 0; begin <= word.size();) {
       const size_t end = std::min(word.find('_', begin), word.size());

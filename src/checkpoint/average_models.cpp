@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "checkpoint/given_model.h"
 #include "checkpoint/model_folder.h"
+#include "checkpoint/run_folder.h"
 #include "config/init_from.h"
 #include "config/settings.h"
 #include "device/torch_headers.h"
@@ -113,6 +114,7 @@ class ModelSum {
 }  // namespace
 
 ModelExport average_models(const std::vector<fs::path>& targets, const fs::path& to) {
+  require_no_checkpoint_path(to);
   if (targets.size() < 2) {
     throw Error(ErrorKind::kUsage,
                 "an average takes two models or more; `lmtrain export` copies one");

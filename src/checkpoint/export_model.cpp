@@ -14,6 +14,7 @@
 #include "checkpoint/gguf_model.h"
 #include "checkpoint/model_card.h"
 #include "checkpoint/model_folder.h"
+#include "checkpoint/run_folder.h"
 #include "config/init_from.h"
 #include "device/torch_headers.h"
 #include "formats/tensor_files.h"
@@ -117,6 +118,7 @@ void note_half_matrices(const std::vector<GgufTensor>& tensors, GgufType type) {
 
 ModelExport export_hf(const ModelLocation& location, const fs::path& to, DType dtype,
                       uint64_t shard_bytes) {
+  require_no_checkpoint_path(to);
   Unpublished folder(to, FileKind::kFolder);
   const Parameters parameters = load_parameters(location, dtype, folder.path().parent_path());
   lmtrain::create_directories(folder.path());

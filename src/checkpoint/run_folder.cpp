@@ -114,6 +114,18 @@ RunLock RunFolder::lock() const {
   return lock;
 }
 
+void require_no_checkpoint_path(const std::filesystem::path& path) {
+  const std::filesystem::path whole =
+      absolute_path(path.has_filename() ? path : path.parent_path());
+  const std::string name = whole.filename().string();
+  const RunFolder run(whole.parent_path().parent_path());
+  const bool is_taken = name.starts_with(kStepPrefix) || name.starts_with(kUnfinishedPrefix);
+  if (!is_taken || whole.parent_path() != run.checkpoints() || !run.holds_run()) return;
+  throw Error(ErrorKind::kUsage,
+              str(shown(whole), " has the name of a checkpoint of the run ", shown(run.path()),
+                  ", which may replace or remove it; give another path"));
+}
+
 bool is_checkpoint_folder(const std::filesystem::path& folder) {
   return is_there(folder / kManifestFile) || is_there(folder / kStateFile) ||
          is_there(folder / kOptimizerFile);

@@ -111,6 +111,10 @@ class RunFolder {
   RunIdentity identity_;
 };
 
+// Throws Error(kUsage) if a model written to this path would pass for a checkpoint of a run: it
+// lies in the run's checkpoints, with the name of one or of an unfinished one.
+void require_no_checkpoint_path(const std::filesystem::path& path);
+
 // Returns whether the folder has a manifest.json, a state.json or an optimizer.safetensors.
 bool is_checkpoint_folder(const std::filesystem::path& folder);
 

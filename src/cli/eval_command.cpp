@@ -93,7 +93,9 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
       for (size_t at = 0; (at = message.find(setting, at)) != std::string::npos;)
         message.replace(at, setting.size(), option);
     }
-    throw Error(error.kind(), message);
+    // No option leaves out lines.
+    const size_t advice = message.find("; a few such lines are left out with data.on_bad_line");
+    throw Error(error.kind(), message.substr(0, advice));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "formats/strict_json.h"
+#include "text/content.h"
 
 namespace lmtrain {
 namespace {
@@ -57,6 +58,21 @@ bool has_prompt(const PromptLine& line) {
   }
 }
 
+// Throws Error(kData) for bytes that are no text in UTF-8: each line of them would be a prompt.
+void require_text(std::string_view bytes, const std::string& origin) {
+  constexpr size_t kHeadBytes = 8192;
+  const Content content = content_of(bytes.substr(0, kHeadBytes), bytes.size() <= kHeadBytes,
+                                     /*is_named_json=*/false, "prompt");
+  using Kind = Content::Kind;
+  if (content.kind < Kind::kParquet || content.kind == Kind::kJson) return;
+  if (content.kind == Kind::kWide || content.kind == Kind::kPointer)
+    throw Error(ErrorKind::kData, str(origin, ": is ", content.description));
+  // The advice of the description is about corpora, so it is cut off here.
+  const std::string what = content.description.substr(0, content.description.find("; "));
+  throw Error(ErrorKind::kData, str(origin, ": is ", what.empty() ? "a table" : what,
+                                    "; give a file of text with a prompt a line, or JSON lines"));
+}
+
 bool are_json(const std::vector<PromptLine>& lines, const std::string& origin) {
   const std::string extension = fs::path(origin).extension().string();
   if (extension == ".jsonl" || extension == ".ndjson") return true;
@@ -68,6 +84,7 @@ bool are_json(const std::vector<PromptLine>& lines, const std::string& origin) {
 }  // namespace
 
 std::vector<Prompt> parse_prompts(std::string_view bytes, const std::string& origin) {
+  require_text(bytes, origin);
   const std::vector<PromptLine> lines = lines_of(bytes, origin);
   const bool json = are_json(lines, origin);
   std::vector<Prompt> prompts;

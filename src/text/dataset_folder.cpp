@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -85,6 +86,17 @@ std::vector<std::string> data_files_of(const fs::path& set) {
   return names;
 }
 
+// Returns whether the folder is one that lmtrain writes: a run, a forecast, or a cache of token
+// shards.
+bool is_own_folder(const fs::path& folder) {
+  if (is_folder(folder / "config_history") && is_file(folder / "config.json")) return true;
+  if (is_file(folder / "forecast.json") && is_file(folder / ".lock")) return true;
+  if (!is_folder(folder / "index") || !is_folder(folder / "locks")) return false;
+  const std::vector<std::string> locks = list_folder_if_there(folder / "locks");
+  return std::any_of(locks.begin(), locks.end(),
+                     [](const std::string& name) { return name.starts_with("index-"); });
+}
+
 // Folders of datasets around the files: of a saved DatasetDict, of a saved Dataset, of its cache.
 struct SavedFolders {
   std::set<fs::path> dicts;
@@ -127,6 +139,24 @@ class Selection {
     leave_out_named("not finished, or a tool's own", [&](const fs::path& file) {
       return unfinished.count(file) != 0 || is_tool_file(file);
     });
+  }
+
+  // Leaves out the files of lmtrain's runs and caches below the folder. They change while a run is
+  // trained, and a run goes on only with the text that it began with. A pattern without "**" spells
+  // the way to its files, so that they are meant.
+  void leave_out_own_files() {
+    if (is_pattern_ && pattern_.find("**") == std::string::npos) return;
+    std::map<fs::path, fs::path> owners;  // of each folder: the run or the cache, or empty
+    std::set<std::string> left_out;
+    std::erase_if(files_, [&](const fs::path& file) {
+      const fs::path owner = owner_of(file.parent_path(), owners);
+      if (!owner.empty()) left_out.insert(str("\"", shown(owner), "\""));
+      return !owner.empty();
+    });
+    if (left_out.empty()) return;
+    log_note(str(prefix_, "left out: ", *left_out.begin(),
+                 left_out.size() > 1 ? str(" and ", left_out.size() - 1, " more") : "",
+                 " (a run or a cache of lmtrain, no text)"));
   }
 
   void take_saved_sets() {
@@ -227,6 +257,14 @@ class Selection {
     left_out.resize(std::min<size_t>(num_left_out, 3));
     log_note(str(prefix_, "left out: ", join(left_out, ", "),
                  num_left_out > 3 ? str(" and ", num_left_out - 3, " more") : "", " (", why, ")"));
+  }
+
+  // Returns the folder of lmtrain at or above `folder` and below the root; empty if there is none.
+  fs::path owner_of(const fs::path& folder, std::map<fs::path, fs::path>& owners) const {
+    if (!is_below(folder, root_)) return {};
+    if (const auto known = owners.find(folder); known != owners.end()) return known->second;
+    fs::path owner = is_own_folder(folder) ? folder : owner_of(folder.parent_path(), owners);
+    return owners.emplace(folder, std::move(owner)).first->second;
   }
 
   // Whether a pattern spells this ending, so that its files are meant.
@@ -430,6 +468,7 @@ Paths documents_of(const fs::path& root, Paths found, const std::string& pattern
                    Role role, const std::string& prefix) {
   const bool is_named_text = format == DataFormat::kText || format == DataFormat::kLines;
   Selection selection(root, std::move(found), pattern, role, prefix);
+  selection.leave_out_own_files();
   selection.leave_out_tool_files();
   const bool may_be_ids = format == DataFormat::kAuto || format == DataFormat::kTokens;
   if (may_be_ids || format == DataFormat::kArrow) selection.take_saved_sets();

@@ -2,7 +2,7 @@
 // files there only describe the data set. It takes the Arrow files that the state.json of
 // save_to_disk lists, one of several splits (a DatasetDict, or files named by split), and one
 // snapshot of the hub's cache. It leaves out the hub's cards (README.md), and in any folder
-// unfinished downloads, locks and tools' own files.
+// unfinished downloads, locks, tools' own files, and the runs and caches of lmtrain.
 #pragma once
 
 #include <filesystem>

@@ -197,12 +197,12 @@ std::vector<fs::path> find_files(const std::string& pattern) {
   Walker walker(all ? std::vector<std::string>{"**"} : split_components(pattern));
   walker.walk(all ? pattern : pattern.starts_with('/') ? "/" : "", 0);
   if (const std::set<fs::path>& dead = walker.dead_links(); !dead.empty()) {
-    log_warning(str("\"", pattern, "\": ",
+    log_warning(str("\"", shown(pattern), "\": ",
                     dead.size() == 1 ? "1 link that leads to no file is left out: "
                                      : str(dead.size(),
                                            " links that lead to no file are left out, "
                                            "the first is "),
-                    dead.begin()->string()));
+                    shown(*dead.begin())));
   }
   return walker.files();
 }

@@ -204,7 +204,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
         throw Error(ErrorKind::kUsage,
                     str(prefix, "\"", shown(path),
                         "\": its files only describe a data set, or are a cache of "
-                        "one; name the folder that holds the data"));
+                        "one, or lmtrain's own; name the folder that holds the data"));
       }
     }
     if (found.empty())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "base/machine.h"
 #include "device/torch_headers.h"
@@ -57,8 +58,17 @@ OptimizerSizes largest_share(const OptimizerConfig& config, Parameters& on_meta,
                              int num_processes) {
   const std::vector<std::vector<int64_t>> chunks =
       cut_chunks(on_meta.layout(), config, num_processes);
+  // There may be more processes than tensors: only some of them own one.
+  std::set<size_t> owners;
+  for (const ParameterSpec& spec : on_meta.layout().parameters()) {
+    for (const std::vector<int64_t>& cuts : chunks) {
+      const auto next = std::upper_bound(cuts.begin(), cuts.end(), spec.offset);
+      if (next != cuts.begin() && next != cuts.end())
+        owners.insert(static_cast<size_t>(next - cuts.begin()) - 1);
+    }
+  }
   OptimizerSizes most;
-  for (size_t owner = 0; owner < static_cast<size_t>(num_processes); ++owner) {
+  for (const size_t owner : owners) {
     const auto takes = [&](const ParameterSpec& spec) {
       return std::any_of(chunks.begin(), chunks.end(), [&](const std::vector<int64_t>& cuts) {
         return spec.offset >= cuts[owner] && spec.offset < cuts[owner + 1];

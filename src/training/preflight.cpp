@@ -440,6 +440,19 @@ Warnings warnings_of(std::initializer_list<std::optional<std::string>> found) {
   return warnings;
 }
 
+// A resume removes what it takes for unfinished checkpoints of its run, and trials have fixed
+// names.
+void require_outside_runs(const RunFolder& run) {
+  for (fs::path part = run.path(); part.has_relative_path(); part = part.parent_path()) {
+    const RunFolder outer(part.parent_path());
+    if ((part != outer.checkpoints() && part != outer.trials()) || !outer.holds_run()) continue;
+    throw Error(
+        ErrorKind::kUsage,
+        str(run.path().string(), " lies in the folder ", part.filename().string(), " of the run ",
+            outer.path().string(), ", which may remove it; choose another folder with --run-dir"));
+  }
+}
+
 }  // namespace
 
 void require_preflight(PreflightStage stage, const Preflight& preflight) {
@@ -472,6 +485,7 @@ void require_no_model(const RunFolder& run) {
 
 void require_new_run(const RunFolder& run) {
   require_no_model(run);
+  require_outside_runs(run);
   if (run.holds_run()) {
     throw Error(
         ErrorKind::kUsage,

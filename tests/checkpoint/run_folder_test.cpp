@@ -156,6 +156,22 @@ TEST(RunFolder, LockIsForOneProcess) {
   EXPECT_EQ(try_in_child(), 0);
 }
 
+TEST(RunFolder, NoModelIsWrittenWhereACheckpointBelongs) {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  lmtrain::create_directories(run.checkpoints());
+  require_no_checkpoint_path(run.checkpoint(9));  // no run
+  replace_file(run.config(), "{}");
+  for (const fs::path& path :
+       {run.checkpoint(9), run.checkpoint(9) / "", run.unfinished_checkpoint(9)}) {
+    EXPECT_NE(error_of(ErrorKind::kUsage, [&] { require_no_checkpoint_path(path); })
+                  .find("has the name of a checkpoint of the run"),
+              std::string::npos);
+  }
+  require_no_checkpoint_path(run.checkpoints() / "mean");
+  require_no_checkpoint_path(run.path() / "step_00000009");
+}
+
 }  // namespace
 
 }  // namespace lmtrain

@@ -55,6 +55,18 @@ TEST(PromptFile, ALineThatIsNoneIsNamed) {
   EXPECT_NE(problem("\n \n", "empty.jsonl").find("has no prompt"), std::string::npos);
 }
 
+TEST(PromptFile, BytesThatAreNoTextAreRefused) {
+  const auto problem = [](std::string_view bytes) {
+    return error_of(ErrorKind::kData, [&] { parse_prompts(bytes, "p.txt"); });
+  };
+  using namespace std::string_view_literals;
+  EXPECT_NE(problem("\xFF\xFEt\0h\0e\0\n\0"sv).find("p.txt: is UTF-16 text: convert it with iconv"),
+            std::string::npos);
+  EXPECT_NE(problem("\x1F\x8B\x08\0\0\0\0\0\0\x03"sv).find("give a file of text with a prompt"),
+            std::string::npos);
+  EXPECT_EQ(texts("\xEF\xBB\xBFone\n"), (Texts{"one"})) << "a byte order mark of UTF-8";
+}
+
 TEST(PromptFile, AMissingFileAndAFolderAreRefused) {
   const testing::TemporaryFolder folder;
   EXPECT_NE(

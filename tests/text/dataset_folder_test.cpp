@@ -223,5 +223,20 @@ TEST_F(DatasetFolder, UnfinishedFilesAndThoseOfToolsAreLeftOut) {
   EXPECT_EQ(list("d/f.tmp"), Names({"d/f.tmp"}));
 }
 
+TEST_F(DatasetFolder, RunsAndCachesOfLmtrainAreLeftOut) {
+  write({"d/a.md", "d/runs/x/config.json", "d/runs/x/config_history/0001_step_00000000.json",
+         "d/runs/x/metrics.jsonl", "d/runs/x/checkpoints/step_00000001/README.md",
+         "d/f/forecast.json", "d/f/.lock", "d/f/notes.md", "d/cache/index/K.json",
+         "d/cache/locks/index-K", "d/cache/shards/K/train.bin", "d/plain/config.json"});
+  for (const DataFormat format : {DataFormat::kAuto, DataFormat::kText, DataFormat::kTokens}) {
+    EXPECT_EQ(list("d", Role::kTrain, format), Names({"d/a.md", "d/plain/config.json"}));
+    EXPECT_EQ(list("d/**/*.md", Role::kTrain, format), Names({"d/a.md"}));
+  }
+  expect_contains(notes("d"), "d/cache\" and 2 more (a run or a cache of lmtrain, no text)");
+  EXPECT_EQ(list("d/runs/x").size(), 4U) << "an entry that is the run itself is meant";
+  EXPECT_EQ(list("d/runs/*/metrics.jsonl"), Names({"d/runs/x/metrics.jsonl"})) << "spelled";
+  expect_contains(problem(ErrorKind::kUsage, "d/runs"), "lmtrain's own");
+}
+
 }  // namespace
 }  // namespace lmtrain

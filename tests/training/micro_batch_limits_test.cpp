@@ -117,6 +117,16 @@ TEST(MicroBatchLimits, ByThePlan) {
   EXPECT_EQ(fit.rows.at(64), 1);
 }
 
+TEST(MicroBatchLimits, ThePlanOfOneOfAMillionProcesses) {
+  const Config config = tiny_config(1024, 256);
+  const auto state = [&](int num_processes) {
+    return plan_memory(config, {at::kFloat}, 0, num_processes).optimizer;
+  };
+  EXPECT_GT(state(1 << 20), 0);
+  EXPECT_LE(state(1 << 20), state(2));
+  EXPECT_LT(state(2), state(1));
+}
+
 TEST(MicroBatchLimits, OneRowThatCannotFitIsAnErrorThatSaysWhatTakesWhat) {
   Config config = tiny_config(1 << 20, 1 << 20);
   config.sequence.max_length = 1 << 20;

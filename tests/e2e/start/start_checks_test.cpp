@@ -48,6 +48,22 @@ TEST(StartChecks, AFolderThatHoldsARun) {
   EXPECT_EQ(read_text(run.folder() / "events.jsonl"), before);
 }
 
+TEST(StartChecks, AFolderAmongTheCheckpointsOfARun) {
+  const RunDir& run = reference().run;
+  const Workspace workspace;
+  for (const char* name : {"checkpoints/.tmp-mine", "checkpoints/mine/deep", "trials/seed_1"}) {
+    const ProcessResult result = lmtrain(
+        {"train", workspace.config(), "--run-dir", (run.folder() / name).string(), "--dry-run"});
+    EXPECT_EQ(result.exit_code, 2) << result;
+    EXPECT_NE(result.err.find("of the run " + run.path() + ", which may remove it"),
+              std::string::npos)
+        << result;
+  }
+  const ProcessResult branch =
+      lmtrain({"resume", run.path(), "--run-dir", (run.folder() / "checkpoints").string()});
+  EXPECT_EQ(branch.exit_code, 2) << branch;
+}
+
 TEST(StartChecks, AFolderThatCannotBeWrittenTo) {
   const SmallDisk disk("40m");
   if (!disk.mounted() || !disk.make_read_only()) GTEST_SKIP() << "nothing can be mounted here";
