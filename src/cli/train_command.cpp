@@ -29,8 +29,10 @@ struct TrainArguments {
 // The run goes on with its own config, whatever has been written into the file since.
 void warn_of_overlooked(const Config& given, const RunFolder& run,
                         const std::vector<std::string>& overrides) {
+  Config own = read_run_config(run, overrides);
+  make_paths_absolute(own);
   std::vector<std::string> settings;
-  for (const SettingChange& change : overlooked_settings(read_run_config(run, overrides), given))
+  for (const SettingChange& change : overlooked_settings(own, given))
     settings.push_back(
         str(change.key, " ", change.is.dump(), " (the run: ", change.was.dump(), ")"));
   if (settings.empty()) return;
