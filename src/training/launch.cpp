@@ -224,8 +224,8 @@ void warn_of_changes(const Config& before, const Config& after, const Restartabl
   log_warnings(resume_warnings(before, after, trainer->order(), {state.step, state.tokens}));
 }
 
-// Adds the command that resumes the run to an Error(kIo): the command that has begun the run would
-// now be refused.
+// Adds the command that resumes the run to an Error(kIo), since the command that has begun the run
+// would now be refused; or says that the run folder is gone.
 template <class Work>
 int with_resume_hint(const RunFolder& run, const Work& work) {
   try {
@@ -234,9 +234,12 @@ int with_resume_hint(const RunFolder& run, const Work& work) {
     const Failure failure = describe_failure(error);
     std::error_code ignored;
     const bool can_go_on = std::filesystem::exists(run.config(), ignored);
-    if (failure.kind != ErrorKind::kIo || !can_go_on) throw;
-    const std::string message = str(failure.message, "; then go on with: lmtrain resume ",
-                                    shell_quoted(run.path().string()));
+    const bool is_gone = !can_go_on && !std::filesystem::exists(run.path(), ignored);
+    if (failure.kind != ErrorKind::kIo || !(can_go_on || is_gone)) throw;
+    const std::string message =
+        str(failure.message,
+            is_gone ? "; the run folder is not there any more: if it was moved, resume it there"
+                    : str("; then go on with: lmtrain resume ", shell_quoted(run.path().string())));
     if (dynamic_cast<const ProcessLost*>(&error) != nullptr)
       throw ProcessLost(failure.exit_code, message);
     throw Error(ErrorKind::kIo, message);
