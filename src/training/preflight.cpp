@@ -122,6 +122,12 @@ void check_held_out_text(const Preflight& start) {
 
 void check_probes(const Preflight& start) {
   const Config& config = start.config;
+  if (config.eval.tasks && !is_there(*config.eval.tasks)) {
+    throw Error(ErrorKind::kUsage,
+                str("/eval/tasks: ", *config.eval.tasks,
+                    " does not exist; give a folder with tasks.json or a FILE.jsonl, or set "
+                    "eval.tasks to null"));
+  }
   if (!config.log.samples && !config.eval.tasks) return;
   const Tokenizer tokenizer = Tokenizer::load(start.data->tokenizer_model);
   if (config.log.samples) SampleWriter(config, tokenizer);
