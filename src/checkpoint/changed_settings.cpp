@@ -148,9 +148,11 @@ std::vector<std::string> overrides_to_go_on(const std::vector<std::string>& over
     const std::string key = override.substr(0, equals);
     const std::string value = override.substr(equals + 1);
     if (key == "train.time" || key == "model.size") return true;
-    const Setting* setting = table.find(key);
     const bool is_auto = value == "auto" || value == "\"auto\"" || value == "null";
-    return is_auto && setting != nullptr && setting->null_meaning.starts_with("the recipe's");
+    const Setting* setting = is_auto ? table.find(key) : nullptr;
+    if (setting == nullptr) return false;
+    return setting->null_meaning.starts_with("the recipe's") || key.starts_with("model.") ||
+           key.starts_with("tokenizer.add_");
   });
   return taken;
 }

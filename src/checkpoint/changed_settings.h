@@ -41,8 +41,8 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides);
 // Returns `overrides` without the settings that were resolved when the run began: train.time,
-// model.size, and "auto" where the recipe chose the value. A job queue types them again at each
-// start; the run keeps what they became.
+// model.size, and "auto" or null where the recipe, the tokenizer or the model gave the value. A job
+// queue types them again at each start; the run keeps what they became.
 std::vector<std::string> overrides_to_go_on(const std::vector<std::string>& overrides);
 // Throws Error(kConfig) if the run still has to compare its trials, and the change would affect the
 // losses of trials to come.

@@ -155,7 +155,8 @@ TEST_F(ChangedConfigTest, LeavesNothingToTheRecipe) {
 // A job queue types the same command at each start.
 TEST(OverridesToGoOn, LeaveOutWhatWasResolvedWhenTheRunBegan) {
   EXPECT_EQ(overrides_to_go_on({"train.time=8h", "model.size=3M", "optimizer.lr=auto",
-                                "batch.tokens=\"auto\"", "optimizer.weight_decay=null"}),
+                                "batch.tokens=\"auto\"", "optimizer.weight_decay=null",
+                                "tokenizer.add_bos=auto", "model.vocab_size=null"}),
             Keys());
   const Keys others = {"threads=auto", "optimizer.lr=0.01", "train.max_time=null", "seed=3",
                        "train.tokens=1M"};
