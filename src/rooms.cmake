@@ -23,7 +23,7 @@ lmtrain_room(checkpoint
 lmtrain_room(eval
   MAY_INCLUDE base config formats tokenizer prepare schedule batching device ops model distributed LIBRARIES libtorch nlohmann_json)
 lmtrain_room(runlog
-  MAY_INCLUDE base config formats text prepare schedule batching device ops model optim distributed checkpoint eval
+  MAY_INCLUDE base config formats text tokenizer prepare schedule batching device ops model optim distributed checkpoint eval
   LIBRARIES libtorch nlohmann_json)
 lmtrain_room(training
   MAY_INCLUDE base config formats tokenizer prepare schedule batching device ops model optim distributed checkpoint eval runlog

@@ -21,6 +21,16 @@ bool moves_losses(const std::string& key) {
          (section == "train" && key != "train.max_time");
 }
 
+// Throws Error(kConfig) if `after` gives back to the recipe a setting that has a value in `before`.
+void refuse_unchosen(const Config& before, const Config& after) {
+  for (const char* key : {"optimizer.lr", "optimizer.weight_decay", "optimizer.type"}) {
+    if (!before.origins.given(key) || after.origins.given(key)) continue;
+    throw Error(
+        ErrorKind::kConfig,
+        str(key, " \"auto\" is chosen when a run begins, and this run has begun; give a value"));
+  }
+}
+
 // Returns whether `checkpoint` is a checkpoint of the run `run`: init_from may name the run, which
 // may have newer checkpoints since.
 bool is_checkpoint_of(const std::optional<std::string>& checkpoint,
@@ -107,6 +117,7 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides) {
   Config config = read_run_config(run, overrides);
+  refuse_unchosen(before, config);
   make_paths_absolute(config);
   if (config.run_dir != before.run_dir) {
     throw Error(ErrorKind::kConfig,
@@ -125,6 +136,25 @@ Config changed_config(const RunFolder& run, const Config& before,
                     fits_weights ? ", with init_from to keep the weights" : ""));
   }
   return config;
+}
+
+std::vector<std::string> overrides_to_go_on(const std::vector<std::string>& overrides) {
+  Config defaults;
+  const SettingTable table = config_settings(defaults);
+  std::vector<std::string> taken = overrides;
+  std::erase_if(taken, [&](const std::string& override) {
+    const size_t equals = override.find('=');
+    if (equals == std::string::npos) return false;
+    const std::string key = override.substr(0, equals);
+    const std::string value = override.substr(equals + 1);
+    if (key == "train.time" || key == "model.size") return true;
+    const bool is_auto = value == "auto" || value == "\"auto\"" || value == "null";
+    const Setting* setting = is_auto ? table.find(key) : nullptr;
+    if (setting == nullptr) return false;
+    return setting->null_meaning.starts_with("the recipe's") || key.starts_with("model.") ||
+           key.starts_with("tokenizer.add_");
+  });
+  return taken;
 }
 
 void refuse_unlike_trials(const RunFolder& run, const Config& before, const Config& after) {

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <memory>
 
 #include "base/examine.h"
@@ -27,8 +29,10 @@ struct TrainArguments {
 // The run goes on with its own config, whatever has been written into the file since.
 void warn_of_overlooked(const Config& given, const RunFolder& run,
                         const std::vector<std::string>& overrides) {
+  Config own = read_run_config(run, overrides);
+  make_paths_absolute(own);
   std::vector<std::string> settings;
-  for (const SettingChange& change : overlooked_settings(read_run_config(run, overrides), given))
+  for (const SettingChange& change : overlooked_settings(own, given))
     settings.push_back(
         str(change.key, " ", change.is.dump(), " (the run: ", change.was.dump(), ")"));
   if (settings.empty()) return;
@@ -36,6 +40,23 @@ void warn_of_overlooked(const Config& given, const RunFolder& run,
       "the run in ", run.path().string(),
       " goes on with its own settings; these of the config are not taken: ", join(settings, ", "),
       "; to change one: lmtrain resume ", shell_quoted(run.path().string()), " --set KEY=VALUE"));
+}
+
+// Says which of the overrides a run that goes on does not take, and returns the others.
+std::vector<std::string> take_overrides(const RunFolder& run,
+                                        const std::vector<std::string>& overrides) {
+  std::vector<std::string> taken = overrides_to_go_on(overrides);
+  std::vector<std::string> left;
+  std::copy_if(overrides.begin(), overrides.end(), std::back_inserter(left),
+               [&](const std::string& override) {
+                 return std::find(taken.begin(), taken.end(), override) == taken.end();
+               });
+  if (!left.empty()) {
+    log_note(str("the run in ", run.path().string(),
+                 " keeps what lmtrain chose when it began; not chosen again: --set ",
+                 join(left, ", --set ")));
+  }
+  return taken;
 }
 
 int train(const TrainArguments& options) {
@@ -46,8 +67,9 @@ int train(const TrainArguments& options) {
   RunFolder run(*config.run_dir);
   require_no_model(run);
   if (run.holds_run() && options.go_on) {
-    warn_of_overlooked(config, run, options.overrides);
-    if (!options.dry_run) return resume_run(run, options.overrides, options.json);
+    const std::vector<std::string> overrides = take_overrides(run, options.overrides);
+    warn_of_overlooked(config, run, overrides);
+    if (!options.dry_run) return resume_run(run, overrides, options.json);
     std::cout << "would go on with the run in " << run.path().string() << std::endl;
     return 0;
   }

@@ -1,5 +1,6 @@
 #include "distributed/connect.h"
 
+#include <c10/util/Logging.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +70,9 @@ class QuietStreams {
     return *all;
   }
 };
+
+// c10d logs each lost connection, with a stack trace of libtorch. Heartbeat names the lost process.
+void silence_c10d_log() { FLAGS_caffe2_log_level = c10::GLOG_FATAL; }
 
 // Ends a process whose main thread hangs although the run is over.
 void end_process(const Loss& loss) {
@@ -388,6 +392,7 @@ class GlooProcesses final : public Processes {
 
 std::unique_ptr<Processes> connect_processes(const Launch& launch, milliseconds timeout,
                                              const NcclLibrary& library) {
+  silence_c10d_log();
   const QuietStreams quiet;
   try {
     const Rendezvous found = rendezvous(launch, timeout);

@@ -75,7 +75,8 @@ std::vector<int64_t> JsonRecord::integers(const char* name) const {
 }
 
 void require_record_file(const std::filesystem::path& path) {
-  if (!is_there(path)) throw Error(ErrorKind::kUsage, str(path.string(), " does not exist"));
+  if (!is_there(path))
+    throw Error(ErrorKind::kUsage, str(path.string(), " does not exist; check the spelling"));
   if (is_folder(path)) {
     throw Error(ErrorKind::kUsage, str(path.string(), " is a folder; give a file of JSON lines"));
   }

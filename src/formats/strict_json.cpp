@@ -119,9 +119,11 @@ json parse_checked_json(std::string_view text, const JsonSource& source) {
   return fields;
 }
 
-json read_checked_json(const std::filesystem::path& path, uint64_t most) {
+json read_checked_json(const std::filesystem::path& path, uint64_t most,
+                       const std::string& advice) {
+  const std::string cause = "it is damaged, or of an earlier version";
   const JsonSource source{.origin = shown(path),
-                          .advice = "it is damaged, or of an earlier version"};
+                          .advice = advice.empty() ? cause : str(cause, "; ", advice)};
   std::string text;
   read_chunks(
       path, [&](std::string_view chunk) { text += chunk; }, most + 1);

@@ -72,9 +72,10 @@ void take_checksum(nlohmann::json& fields, const JsonSource& source);
 // Returns the fields, without "checksum", of text that checked_json_text wrote. Throws an Error of
 // kind `source.kind` for any other text.
 nlohmann::json parse_checked_json(std::string_view text, const JsonSource& source);
-// Does the same for a file of at most `most` bytes. Throws Error(kData) that names the file, and
-// Error(kIo).
-nlohmann::json read_checked_json(const std::filesystem::path& path, uint64_t most);
+// Does the same for a file of at most `most` bytes. Throws Error(kData) that names the file and
+// ends with `advice`, and Error(kIo).
+nlohmann::json read_checked_json(const std::filesystem::path& path, uint64_t most,
+                                 const std::string& advice = "");
 
 // These functions read JSON-lines files that only grow (metrics.jsonl, events.jsonl). They skip a
 // line without its newline, since a killed process may leave a torn line at the end, and each line

@@ -15,6 +15,7 @@
 #include "formats/strict_json.h"
 #include "prepare/given_tokenizer.h"
 #include "text/sources.h"
+#include "tokenizer/tokenizer.h"
 
 namespace lmtrain {
 namespace {
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 // A path of 200 bytes for each of five million files.
 constexpr uint64_t kLargestList = uint64_t{1} << 30;
+constexpr std::string_view kSpecialTokensMap = "special_tokens_map.json";
 
 struct FileMark {
   uint64_t size = 0;
@@ -124,6 +126,26 @@ std::optional<std::string> describe_changes(const RunFolder& run, const Config& 
   return join(named, ", ");
 }
 
+// Returns the command that copies the tokenizer of the newest checkpoint to `path`; empty without a
+// checkpoint.
+std::string copy_back_command(const RunFolder& run, const fs::path& path) {
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  if (steps.empty()) return "";
+  const fs::path from = run.checkpoint(steps.front());
+  const fs::path folder = path.parent_path();
+  const auto copy = [&](std::string_view name, const fs::path& to) {
+    return str(" && cp ", shell_quoted((from / name).string()), " ", shell_quoted(to.string()));
+  };
+  std::string command = str("mkdir -p ", shell_quoted(folder.string()));
+  if (!is_there(from / Tokenizer::kTokenizerJson))
+    return command + copy(Tokenizer::kSentencePieceModel, path);
+  command += copy(Tokenizer::kTokenizerJson, path);
+  // A tokenizer.json is read together with these files beside it.
+  for (const std::string_view name : {Tokenizer::kTokenizerConfig, kSpecialTokensMap})
+    if (is_there(from / name)) command += copy(name, folder);
+  return command;
+}
+
 }  // namespace
 
 void record_data_files(const RunFolder& run, const Config& config) {
@@ -155,6 +177,18 @@ void warn_of_changed_files(const RunFolder& run, const Config& config) {
   log_warning(
       str("files of the run's data are not as they were when it was last started: ", changes,
           "; their text is read again, and the run goes on only if it is the same"));
+}
+
+void require_given_tokenizer(const RunFolder& run, const Config& config) {
+  if (!config.tokenizer.model) return;
+  const fs::path path = absolute_path(*config.tokenizer.model);
+  if (is_there(path)) return;
+  const std::string command = copy_back_command(run, path);
+  throw Error(
+      ErrorKind::kUsage,
+      str("/tokenizer/model: ", shown(path),
+          " does not exist any more, and the run was begun with this tokenizer; put it back",
+          command.empty() ? "" : ", or its copy in the newest checkpoint: ", command));
 }
 
 void refuse_changed_text(const RunFolder& run, const Config& config) {

@@ -30,6 +30,10 @@ void record_data_totals(const RunFolder& run, const PreparedData& data,
 // the errors of list_source_files() (text/sources.h).
 void warn_of_changed_files(const RunFolder& run, const Config& config);
 
+// Throws Error(kUsage) if the tokenizer that the run was given is gone. The message has the command
+// that puts it back from the newest checkpoint, which holds a copy.
+void require_given_tokenizer(const RunFolder& run, const Config& config);
+
 // Throws Error(kData) that names the files if the list proves that the text has changed: a text
 // file (.txt, .md) that is one document has another size. Without a list, or without such a proof,
 // passes. Throws the errors of list_source_files().

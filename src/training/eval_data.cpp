@@ -27,6 +27,7 @@ EvalData eval_data_of(const ModelLocation& location, int num_threads) {
   Config config = own.config;
   const PreparedData data = [&] {
     try {
+      require_given_tokenizer(run, config);
       refuse_changed_text(run, config);
       return prepare_data(config, num_threads);
     } catch (const Error& error) {

@@ -25,7 +25,9 @@ SavedForecast read_forecast(const fs::path& folder) {
                                        shell_quoted(folder.string())));
   }
   constexpr uint64_t kMost = 16 << 20;
-  const nlohmann::json json = read_checked_json(file, kMost);
+  const nlohmann::json json = read_checked_json(
+      file, kMost,
+      str("make it again with: lmtrain forecast CONFIG.json --to ", shell_quoted(folder.string())));
   SavedForecast saved;
   try {
     for (const auto& law : json.at("laws")) {
@@ -87,7 +89,9 @@ void write_expectation(const Config& config, const PreparedData& data, const Run
     write_expected_curve(file, expect_curve(config, data, tokens));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
-    log_warning(str(error.what(), "; the run is not compared with it"));
+    log_warning(str(error.what(), there ? str("; the run is compared with the forecast of before, ",
+                                              file.string())
+                                        : "; the run is not compared with it"));
   }
 }
 

@@ -183,7 +183,8 @@ std::optional<LadderFile> read_ladder(const fs::path& folder, const std::string&
     throw Error(ErrorKind::kUsage, str("--to ", folder.string(),
                                        " holds other files and no forecast; give a new folder"));
   }
-  const nlohmann::json json = read_checked_json(ladder_path(folder), kMostBytes);
+  const nlohmann::json json = read_checked_json(ladder_path(folder), kMostBytes,
+                                                "restore it, or give another folder with --to");
   LadderFile ladder;
   try {
     if (json.at("key") != key) {
@@ -298,7 +299,13 @@ TrainedLadder read_rungs(const LadderFile& ladder, const fs::path& folder,
       if (const auto bits = number_at(line, "eval_bits_per_byte"))
         trained.bits_per_nat = *bits / *loss;
     });
-    if (curve.empty() || !(curve.back().loss > 0) || !(curve.back().tokens > 0)) continue;
+    const auto planned = static_cast<double>(rung.tokens);
+    if (curve.empty() || curve.back().tokens < planned || !(curve.back().loss > 0)) {
+      log_warning(str("rung ", rung.name, " is left out: ", run.metrics().string(),
+                      " lacks its last evaluation; the same command trains it again after: rm -r ",
+                      shell_quoted(run.path().string())));
+      continue;
+    }
     trained.rungs.push_back(&rung);
     trained.runs.push_back(
         {{rung.multiplied, curve.back().tokens, text_tokens(data)}, curve.back().loss});

@@ -225,8 +225,8 @@ void warn_of_changes(const Config& before, const Config& after, const Restartabl
   log_warnings(resume_warnings(before, after, trainer->order(), {state.step, state.tokens}));
 }
 
-// Adds the command that resumes the run to an Error(kIo): the command that has begun the run would
-// now be refused.
+// Adds the command that resumes the run to an Error(kIo), since the command that has begun the run
+// would now be refused; or says that the run folder is gone.
 template <class Work>
 int with_resume_hint(const RunFolder& run, const Work& work) {
   try {
@@ -235,9 +235,12 @@ int with_resume_hint(const RunFolder& run, const Work& work) {
     const Failure failure = describe_failure(error);
     std::error_code ignored;
     const bool can_go_on = std::filesystem::exists(run.config(), ignored);
-    if (failure.kind != ErrorKind::kIo || !can_go_on) throw;
-    const std::string message = str(failure.message, "; then go on with: lmtrain resume ",
-                                    shell_quoted(run.path().string()));
+    const bool is_gone = !can_go_on && !std::filesystem::exists(run.path(), ignored);
+    if (failure.kind != ErrorKind::kIo || !(can_go_on || is_gone)) throw;
+    const std::string message =
+        str(failure.message,
+            is_gone ? "; the run folder is not there any more: if it was moved, resume it there"
+                    : str("; then go on with: lmtrain resume ", shell_quoted(run.path().string())));
     if (dynamic_cast<const ProcessLost*>(&error) != nullptr)
       throw ProcessLost(failure.exit_code, message);
     throw Error(ErrorKind::kIo, message);
@@ -294,25 +297,29 @@ void require_storable(const std::filesystem::path& run) {
                                      ", and config.json cannot hold it; rename the folder"));
 }
 
-// Prepares the data of a run that goes on. Returns nothing, and says so, where its text cannot be
-// found any more, the run is done, and no setting `is_changed`.
+// Prepares the data of a run that goes on. Returns nothing, and says so, where its text or the
+// given tokenizer cannot be found any more, the run is done, and no setting `is_changed`.
 std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, bool is_changed,
                                           bool json) {
   try {
+    require_given_tokenizer(run, config);
     warn_of_changed_files(run, config);
     return resolve_and_prepare(config);
   } catch (const Error& error) {
     const std::string_view problem = error.what();
     const bool is_text_missing = error.kind() == ErrorKind::kUsage && problem.starts_with("/data/");
-    if (!is_text_missing) throw;
+    const bool is_tokenizer_missing =
+        error.kind() == ErrorKind::kUsage && problem.starts_with("/tokenizer/");
+    if (!is_text_missing && !is_tokenizer_missing) throw;
     const std::string status = done_status(run, newest_step(run));
     if (status.empty() || is_changed || !joined_processes().is_only()) {
+      if (is_tokenizer_missing) throw;
       throw Error(error.kind(), str(problem,
                                     "; the run was begun with this text: put it back, or a link at "
                                     "the old path to where it is now"));
     }
-    log_note(str("the run in ", run.path().string(),
-                 " is finished; its text is not there any more: ", problem));
+    log_note(str("the run in ", run.path().string(), " is finished; its ",
+                 is_text_missing ? "text" : "tokenizer", " is not there any more: ", problem));
     if (json || !output_is_terminal()) std::cout << status << std::endl;
     return std::nullopt;
   }
@@ -320,6 +327,7 @@ std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, 
 
 // Builds the run of a folder that is locked and holds it. Warns of data files that have changed.
 RestartableRun make_run(Config& config, const RunFolder& run) {
+  require_given_tokenizer(run, config);
   warn_of_changed_files(run, config);
   const PreparedData data = resolve_and_prepare(config);
   return {config, data, run, /*is_new=*/false, joined_processes()};

@@ -122,6 +122,12 @@ void check_held_out_text(const Preflight& start) {
 
 void check_probes(const Preflight& start) {
   const Config& config = start.config;
+  if (config.eval.tasks && !is_there(*config.eval.tasks)) {
+    throw Error(ErrorKind::kUsage,
+                str("/eval/tasks: ", *config.eval.tasks,
+                    " does not exist; give a folder with tasks.json or a FILE.jsonl, or set "
+                    "eval.tasks to null"));
+  }
   if (!config.log.samples && !config.eval.tasks) return;
   const Tokenizer tokenizer = Tokenizer::load(start.data->tokenizer_model);
   if (config.log.samples) SampleWriter(config, tokenizer);
@@ -367,7 +373,7 @@ void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) 
 // Warns if the learning rate rises, since its schedule begins anew in the middle of a run.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position) {
-  // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
+  // Both the rate and its share of the peak must rise: a new optimizer.lr alone is meant.
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {
     RunClock run = run_clock(config, order);
@@ -379,7 +385,8 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   };
   const double was = share(before);
   const double is = share(after);
-  if (is <= kNoticed * was) return std::nullopt;
+  const double lr_ratio = after.optimizer.lr / before.optimizer.lr;
+  if (is * std::min(1.0, lr_ratio) <= kNoticed * was) return std::nullopt;
   const std::string advice =
       before.lr_schedule.type == LrScheduleType::kWsd
           ? "its decay had begun: branch from a checkpoint before that with resume --from STEP "

@@ -138,6 +138,31 @@ TEST_F(ChangedConfigTest, AdvisesInitFromOnlyWhereTheWeightsWouldFit) {
       "a run cannot change model on resume; start a new run");
 }
 
+// Without the refusal the run would go on at the rate of another tool, 0.001.
+TEST_F(ChangedConfigTest, LeavesNothingToTheRecipe) {
+  write_run_config(run_, config_with({"optimizer.lr=0.02"}), 0);
+  const Config before = read_run_config(run_).config;
+  for (const char* override :
+       {"optimizer.lr=auto", "optimizer.lr=null", "optimizer.weight_decay=auto"}) {
+    const std::string message =
+        error_of(ErrorKind::kConfig, [&] { changed_config(run_, before, {override}); });
+    EXPECT_NE(message.find("is chosen when a run begins, and this run has begun; give a value"),
+              std::string::npos)
+        << override << ": " << message;
+  }
+}
+
+// A job queue types the same command at each start.
+TEST(OverridesToGoOn, LeaveOutWhatWasResolvedWhenTheRunBegan) {
+  EXPECT_EQ(overrides_to_go_on({"train.time=8h", "model.size=3M", "optimizer.lr=auto",
+                                "batch.tokens=\"auto\"", "optimizer.weight_decay=null",
+                                "tokenizer.add_bos=auto", "model.vocab_size=null"}),
+            Keys());
+  const Keys others = {"threads=auto", "optimizer.lr=0.01", "train.max_time=null", "seed=3",
+                       "train.tokens=1M"};
+  EXPECT_EQ(overrides_to_go_on(others), others);
+}
+
 TEST_F(ChangedConfigTest, TrialsStayAlikeUntilTheBestGoesOn) {
   Config before = config_with();
   before.restart.seeds = 2;

@@ -1,6 +1,7 @@
 #include "runlog/data_files.h"
 
 #include <chrono>
+#include <cstdlib>
 
 #include "base/file.h"
 #include "base/support.h"
@@ -55,6 +56,37 @@ class DataFilesTest : public ::testing::Test {
   RunFolder run{folder / "run"};
   Config config;
 };
+
+// A user who clears the model that the run began from takes the run's tokenizer with it.
+TEST_F(DataFilesTest, AGivenTokenizerThatIsGoneIsPutBackFromACheckpoint) {
+  config.tokenizer.model = path("given/own.model");
+  const auto refusal = [&] {
+    return error_of(ErrorKind::kUsage, [&] { require_given_tokenizer(run, config); });
+  };
+  EXPECT_TRUE(
+      refusal().ends_with("does not exist any more, and the run was begun with this "
+                          "tokenizer; put it back"))
+      << refusal();
+  lmtrain::create_directories(run.checkpoint(5));
+  write_file_atomic(run.checkpoint(5) / "tokenizer.model", "its bytes");
+  const std::string message = refusal();
+  const std::string command = message.substr(message.find("mkdir -p "));
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  EXPECT_EQ(read_file(path("given/own.model")), "its bytes");
+  require_given_tokenizer(run, config);
+}
+
+TEST_F(DataFilesTest, AGivenTokenizerJsonIsPutBackWithTheFilesBesideIt) {
+  config.tokenizer.model = path("given/tokenizer.json");
+  lmtrain::create_directories(run.checkpoint(5));
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    write_file_atomic(run.checkpoint(5) / name, name);
+  const std::string message =
+      error_of(ErrorKind::kUsage, [&] { require_given_tokenizer(run, config); });
+  EXPECT_EQ(std::system(message.substr(message.find("mkdir -p ")).c_str()), 0) << message;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    EXPECT_EQ(read_file(folder / "given" / name), name);
+}
 
 TEST_F(DataFilesTest, TheTotalsAreThoseOfTheOrder) {
   PreparedData data;

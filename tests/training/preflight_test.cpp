@@ -324,6 +324,16 @@ TEST_F(RateRiseTest, OfADecayThatHadBegunNamesBothRates) {
   }
 }
 
+// The decay begins anew, at a peak so much lower that the rate falls.
+TEST_F(RateRiseTest, IsNoneWhereALowerPeakMakesTheRateFall) {
+  longer.optimizer.lr = 0.001;
+  EXPECT_FALSE(rise(100));
+  longer.optimizer.lr = 0.008;
+  const std::optional<std::string> lower = rise(100);
+  ASSERT_TRUE(lower);
+  EXPECT_NE(lower->find("rises at step 101 from 0.001 to 0.00446"), std::string::npos) << *lower;
+}
+
 TEST_F(RateRiseTest, IsNoneWhereTheRateHolds) {
   config.lr_schedule.type = LrScheduleType::kConstant;
   EXPECT_FALSE(rise(100));

@@ -161,6 +161,18 @@ TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   EXPECT_NE(lost.err.find("warning"), std::string::npos) << lost;
   EXPECT_EQ(comparisons(broken).front().at("within"), false);
 
+  // A rung that lost the end of its metrics does not count as a shorter one.
+  const fs::path rung = rungs_in(to).front();
+  const std::string metrics = read_text(rung / "metrics.jsonl");
+  workspace.write("forecast/rungs/" + rung.filename().string() + "/metrics.jsonl",
+                  metrics.substr(0, metrics.find('\n', metrics.size() / 2) + 1));
+  const ProcessResult cut = lmtrain(command);
+  EXPECT_NE(cut.err.find("lacks its last evaluation"), std::string::npos) << cut;
+  fs::remove_all(rung);
+  const ProcessResult mended = lmtrain(command);
+  EXPECT_EQ(mended.exit_code, 0) << mended;
+  EXPECT_EQ(Json::parse(mended.out).at("law"), answers.at("law"));
+
   // Another config does not go on with this ladder.
   const ProcessResult refused =
       lmtrain({"forecast", config, "--set", "seed=5", "--to", to.string()});

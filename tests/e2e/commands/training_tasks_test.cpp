@@ -50,6 +50,7 @@ TEST(TrainingTasks, WhatIsWrongIsToldBeforeAnythingIsWritten) {
       lmtrain({"train", workspace.config(asked("no/such/tasks")), "--run-dir", run});
   EXPECT_EQ(missing.exit_code, 2) << missing;
   EXPECT_NE(missing.err.find("no/such/tasks"), std::string::npos) << missing;
+  EXPECT_NE(missing.err.find("set eval.tasks to null"), std::string::npos) << missing;
   const std::string file =
       workspace.write("bad.jsonl",
                       "{\"query\": \"q\", \"choices\": [\"a\", \"b\"], \"gold\": 0}\n"

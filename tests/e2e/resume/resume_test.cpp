@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "base/file.h"
 #include "e2e/references.h"
@@ -98,6 +99,28 @@ TEST(Resume, OfAFinishedRunWhoseTextIsGone) {
   EXPECT_EQ(refused.exit_code, 2) << refused;
   EXPECT_NE(refused.err.find("a link at the old path"), std::string::npos) << refused;
   fs::create_symlink(text + ".moved", text);
+  EXPECT_EQ(lmtrain(longer).exit_code, 0);
+}
+
+TEST(Resume, OfARunWhoseGivenTokenizerIsGone) {
+  const Reference& one = reference();
+  const fs::path model = one.fresh("tokenizer.model");
+  fs::copy_file(one.run.newest_checkpoint() / "tokenizer.model", model);
+  const RunDir run(one.fresh("given tokenizer"));
+  const std::vector<std::string> begin = {
+      "train", one.config, "--run-dir", run.path(), "--set", "tokenizer.model=" + model.string()};
+  ASSERT_EQ(lmtrain(begin).exit_code, 0);
+  fs::remove(model);
+  const ProcessResult done = lmtrain({"resume", run.path()});
+  EXPECT_EQ(done.exit_code, 0) << done;
+  EXPECT_NE(done.err.find("is finished; its tokenizer is not there any more"), std::string::npos)
+      << done;
+  const std::vector<std::string> longer = {"resume", run.path(), "--set", "train.steps=50"};
+  const ProcessResult refused = lmtrain(longer);
+  EXPECT_EQ(refused.exit_code, 2) << refused;
+  const size_t command = refused.err.find("mkdir -p ");
+  ASSERT_NE(command, std::string::npos) << refused;
+  EXPECT_EQ(std::system(refused.err.substr(command).c_str()), 0) << refused;
   EXPECT_EQ(lmtrain(longer).exit_code, 0);
 }
 

@@ -60,6 +60,34 @@ TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
   EXPECT_NE(changed.err.find("give train.tokens"), std::string::npos) << changed;
 }
 
+// A job queue starts the same command until the run is done.
+TEST(Choices, TheSameCommandGoesOnWithWhatItChose) {
+  const Workspace workspace;
+  const RunDir run(workspace / "run");
+  const std::vector<std::string> command = {"train",
+                                            left_open(workspace, Json::object()),
+                                            "--run-dir",
+                                            run.path(),
+                                            "--continue",
+                                            "--set",
+                                            "train.time=2s",
+                                            "--set",
+                                            "model.size=0.1M",
+                                            "--set",
+                                            "optimizer.lr=auto"};
+  const ProcessResult begun = lmtrain(command);
+  ASSERT_EQ(begun.exit_code, 0) << begun;
+  const Json kept = config_of(run);
+  const ProcessResult again = lmtrain(command);
+  EXPECT_EQ(again.exit_code, 0) << again;
+  EXPECT_NE(again.err.find("not chosen again: --set train.time=2s, --set model.size=0.1M, --set "
+                           "optimizer.lr=auto"),
+            std::string::npos)
+      << again;
+  EXPECT_NE(again.err.find("is finished"), std::string::npos) << again;
+  EXPECT_EQ(config_of(run), kept);
+}
+
 TEST(Choices, PlanAndTrainChooseTheSame) {
   const Workspace workspace;
   const std::string config =

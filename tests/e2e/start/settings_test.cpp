@@ -80,6 +80,16 @@ TEST(Settings, EveryWayToChangeThemIsRecorded) {
   EXPECT_EQ(history(branch).size(), 1U);
 }
 
+// The run holds the absolute path of a relative one that was typed.
+TEST(Settings, ARelativePathThatIsTypedAgainIsNotOverlooked) {
+  const RunDir run = reference().run.copy(reference().fresh("relative"));
+  const ProcessResult result =
+      lmtrain({"train", reference().config, "--run-dir", run.path(), "--continue", "--set",
+               R"(data.eval=["data/sample.jsonl"])"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(result.err.find("are not taken"), std::string::npos) << result;
+}
+
 // One digit of the rate, the seed or the model: trained on before, refused now.
 TEST(Settings, AnEditedOrDamagedConfigIsRefused) {
   const RunDir& whole = reference().run;

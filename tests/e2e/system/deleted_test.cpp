@@ -29,7 +29,7 @@ TEST(Deleted, TheRunFolderIsExit5) {
   fs::rename(run.folder(), workspace / "gone");
   const ProcessResult result = process.wait();
   EXPECT_EQ(result.exit_code, 5) << result;
-  expect_parts(result, {run.path()});
+  expect_parts(result, {run.path(), "if it was moved, resume it there"});
   EXPECT_FALSE(fs::exists(run.folder())) << "it was begun anew";
   EXPECT_EQ(result.err.find("go on with"), std::string::npos) << result;
 }

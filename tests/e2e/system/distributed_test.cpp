@@ -195,6 +195,7 @@ TEST(Distributed, OneCauseEndsAllWithItsCode) {
     for (size_t rank = 0; rank < results.size(); ++rank) {
       const std::string& text = results[rank].err;
       EXPECT_NE(text.find(cause), std::string::npos) << text;
+      EXPECT_EQ(text.find("frame #"), std::string::npos) << "a stack trace of libtorch: " << text;
       if (rank > 0) {
         EXPECT_NE(text.find("lmtrain: rank " + std::to_string(rank) + ": "), std::string::npos)
             << text;
