@@ -271,7 +271,7 @@ void short_documents(const Config& config, const BatchOrder& order, Warnings& wa
 }
 
 void learning_rate(const Config& config, const RunClock& run, Warnings& warnings) {
-  const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
+  const LrSchedule schedule(config.lr_schedule, config.optimizer.peak_lr(), run);
   if (schedule.warmup() >= run.total) {
     warnings.push_back(str("lr_schedule.warmup ",
                            write_training_duration(config.lr_schedule.warmup),
@@ -367,15 +367,15 @@ void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) 
 // Warns if the learning rate rises, since its schedule begins anew in the middle of a run.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position) {
-  // A share of the peak, so that a new optimizer.lr, which is meant, does not count.
+  // A share of the peak, so that a new optimizer.lr or lr_factor, which is meant, does not count.
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {
     RunClock run = run_clock(config, order);
     // The run of `config` may have another length than `order`.
     if (config.train.epochs) run.total = *config.train.epochs * run.tokens_per_epoch;
-    const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
+    const LrSchedule schedule(config.lr_schedule, config.optimizer.peak_lr(), run);
     run = run.after(static_cast<double>(position.step), static_cast<double>(position.tokens));
-    return schedule.at(run.done()) / config.optimizer.lr;
+    return schedule.at(run.done()) / config.optimizer.peak_lr();
   };
   const double was = share(before);
   const double is = share(after);
@@ -388,8 +388,8 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
             "these "
             "weights with init_from and a schedule of its own";
   return str("the learning rate rises at step ", position.step + 1, " from ",
-             printed("%.3g", was * before.optimizer.lr), " to ",
-             printed("%.3g", is * after.optimizer.lr), ", since lr_schedule ",
+             printed("%.3g", was * before.optimizer.peak_lr()), " to ",
+             printed("%.3g", is * after.optimizer.peak_lr()), ", since lr_schedule ",
              name_of(before.lr_schedule.type), " to ", length_setting(before.train), " becomes ",
              name_of(after.lr_schedule.type), " to ", length_setting(after.train), "; ", advice);
 }
