@@ -21,7 +21,7 @@ constexpr double kEvaluationShare = 0.2;
 constexpr double kBetween = 4, kMostBetween = 19;  // evaluations between the first and the last
 constexpr double kWing = 3;                        // from the size of a rung to its wings
 constexpr double kRateFactors[] = {0.7, 1.4};      // that all rates are tried with
-constexpr double kRatesShare = 0.1;                // most of the ladder's cost for these rungs
+constexpr double kRatesShare = 0.1;  // of the FLOPs to spend, for rungs of these rates
 
 double cost_of(const std::vector<Rung>& rungs) {
   double sum = 0;

@@ -43,8 +43,8 @@ double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_leng
 //   a larger and a smaller model at two of these costs, to tell size from tokens
 //   for a run of several passes over the text, the smallest model with the affordable passes
 //   a second seed at the two lowest costs
-//   both seeds again with all rates times 0.7 and times 1.4, at one or two of these costs, where a
-//     tenth of the ladder's cost pays for them and six rungs are left
+//   both seeds again with all rates times 0.7 and times 1.4, at one or two of these costs, where
+//     about a tenth of the ladder's cost pays for them and six rungs are left
 // Throws Error(kUsage) if fewer than kLeastRungs (schedule/loss_law.h) are affordable.
 std::vector<Rung> choose_ladder(const LadderSpec& spec);
 
