@@ -88,7 +88,8 @@ TEST(RateChoice, NoiseAloneIsNotKeptIn95Of100) {
   EXPECT_LE(times_kept(2 * kSeedNoise, 0, 0), 100);  // of twice the usual noise 90 of 100
 }
 
-TEST(RateChoice, AGainOfTwoPercentIsKept) {
+TEST(RateChoice, ATrueGainIsKept) {
+  EXPECT_GE(times_kept(kSeedNoise, 0.012, 0.7), 930);
   EXPECT_GE(times_kept(kSeedNoise, 0.02, 0.7), 990);
   EXPECT_EQ(times_kept(kSeedNoise, 0.02, 1.4), 0);
 }
