@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -66,6 +67,25 @@ std::string answer_text(const Json& answer) {
   return text;
 }
 
+std::string rates_text(const Json& rates) {
+  std::string text;
+  for (const Json& tried : rates.at("tried")) {
+    const double percent = 100 * tried.at("gain").get<double>();
+    const double error = 100 * tried.at("standard_error").get<double>();
+    text += line("rates",
+                 str("times ", number(tried.at("factor"), "%.3g"), ": loss ",
+                     printed("%.2f", std::abs(percent)), percent >= 0 ? " % lower" : " % higher",
+                     ", standard error ", printed("%.2f", error), " %, in ",
+                     tried.at("pairs").get<int>(), " pairs of small runs"));
+  }
+  if (rates.at("lr_factor").is_number()) {
+    text +=
+        line("rates", str("better with --set optimizer.lr_factor=",
+                          number(rates.at("lr_factor"), "%.6g"), "; the answers are without it"));
+  }
+  return text;
+}
+
 std::string to_text(const Json& answers) {
   Table rungs = {{"parameters", "tokens", "passes", "loss", "fitted"}};
   for (const Json& rung : answers.at("rungs")) {
@@ -80,6 +100,7 @@ std::string to_text(const Json& answers) {
                                               number(law.at("size_exponent"), "%.3f"), " + ",
                                               number(law.at("tokens_factor"), "%.3g"), " / D^",
                                               number(law.at("tokens_exponent"), "%.3f")));
+  text += rates_text(answers.at("rates"));
   for (const Json& answer : answers.at("answers")) text += "\n" + answer_text(answer);
   return text;
 }

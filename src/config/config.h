@@ -611,7 +611,8 @@ void add_settings(Table& t, OptimizerGroupConfig& c) {
 
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::kAdamW;
-  double lr = 1e-3;                         // at the peak of the schedule
+  double lr = 1e-3;                         // at the peak of the schedule, times lr_factor
+  double lr_factor = 1;                     // of lr and of the groups' lr
   std::vector<double> betas = {0.9, 0.95};  // optimizer_defaults() gives their number
   double eps = 1e-8;
   double weight_decay = 0.1;
@@ -631,6 +632,7 @@ struct OptimizerConfig {
   double gamma = 0.025;                                                    // mars
   std::vector<OptimizerGroupConfig> groups;
   std::optional<int64_t> base_width;  // none after parse_config, which writes it out as groups
+  double peak_lr() const { return lr * lr_factor; }
   bool operator==(const OptimizerConfig&) const = default;
 };
 
@@ -650,6 +652,9 @@ void add_settings(Table& t, OptimizerConfig& c) {
       .above(0)
       .null_is("the recipe's: rates by the role of a tensor and by width (docs/recipe.md)", "auto")
       .default_is("auto: the recipe; 1e-3 with init_from");
+  t.add("optimizer.lr_factor", &c.lr_factor,
+        "Multiplies all learning rates: lr and the groups' lr, given or the recipe's.")
+      .above(0);
   t.add("optimizer.betas", &c.betas,
         "Decay rates of the moments. Their number is fixed by the type.")
       .below(0, 1)

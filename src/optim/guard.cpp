@@ -19,7 +19,8 @@ using Json = nlohmann::ordered_json;
 // least this share of the mean.
 constexpr double kSmallestDeviation = 1e-3;
 
-constexpr const char* kCure = "lower optimizer.lr, raise lr_schedule.warmup, or look at the data";
+constexpr const char* kCure =
+    "lower optimizer.lr_factor, raise lr_schedule.warmup, or look at the data";
 
 // Returns how many standard deviations `value` is above the mean of `values`; 0 if these are too
 // few.

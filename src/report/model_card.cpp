@@ -223,7 +223,7 @@ std::string setting_text(const SettingTable& table, const std::string& key) {
 
 std::string optimizer_text(const Config& config, const SettingTable& table) {
   const OptimizerConfig& optimizer = config.optimizer;
-  std::string text = str(name_of(optimizer.type), ", peak rate ", printed("%.6g", optimizer.lr));
+  std::string text = str(name_of(optimizer.type), ", peak rate ", printed("%.6g", optimizer.peak_lr()));
   const auto add = [&](const char* label, const char* key) {
     const Setting* setting = table.find(key);
     if (setting != nullptr && why_unused(*setting, table).empty())

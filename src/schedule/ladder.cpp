@@ -20,6 +20,19 @@ constexpr double kEvaluation = 1.0 / 3;       // the cost of a token, to that of
 constexpr double kEvaluationShare = 0.2;
 constexpr double kBetween = 4, kMostBetween = 19;  // evaluations between the first and the last
 constexpr double kWing = 3;                        // from the size of a rung to its wings
+constexpr double kRateFactors[] = {0.7, 1.4};      // that all rates are tried with
+constexpr double kRatesShare = 0.1;  // of the FLOPs to spend, for rungs of these rates
+
+double cost_of(const std::vector<Rung>& rungs) {
+  double sum = 0;
+  for (const Rung& rung : rungs) sum += rung.cost;
+  return sum;
+}
+
+// Returns how many rungs there are, second seeds left out.
+int count_sizes(const std::vector<Rung>& rungs) {
+  return static_cast<int>(std::ranges::count_if(rungs, [](const Rung& r) { return r.seed == 0; }));
+}
 
 class Ladder {
  public:
@@ -76,15 +89,8 @@ class Ladder {
     }
   }
 
-  double cost() const {
-    double sum = 0;
-    for (const Rung& rung : rungs_) sum += rung.cost;
-    return sum;
-  }
-  int count() const {
-    return static_cast<int>(
-        std::ranges::count_if(rungs_, [](const Rung& r) { return r.seed == 0; }));
-  }
+  double cost() const { return cost_of(rungs_); }
+  int count() const { return count_sizes(rungs_); }
   std::vector<Rung> rungs() const {
     std::vector<Rung> sorted = rungs_;
     std::ranges::stable_sort(sorted, {}, &Rung::cost);
@@ -114,17 +120,8 @@ class Ladder {
   std::vector<Rung> rungs_;
 };
 
-}  // namespace
-
-double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_length) {
-  const auto attention = static_cast<double>(model.num_hidden_layers * model.num_attention_heads *
-                                             model.resolved_head_dim());
-  return 6 * count_multiplied(model, vocab_size) + 6 * attention * static_cast<double>(max_length);
-}
-
-std::vector<Rung> choose_ladder(const LadderSpec& spec) {
-  const double run = token_cost(spec.model, spec.vocab_size, spec.max_length) * spec.tokens;
-  const double most = spec.spend * run;
+// Returns the ladder with the most rungs that `most` FLOPs pay for, up to kEnough.
+std::vector<Rung> affordable_rungs(const LadderSpec& spec, double most) {
   int most_rungs = 0;
   std::vector<Rung> best;
   for (const double steepness : kSteepness) {
@@ -140,11 +137,54 @@ std::vector<Rung> choose_ladder(const LadderSpec& spec) {
     best = ladder.rungs();
     if (most_rungs >= kEnough) break;
   }
-  if (most_rungs >= kLeastRungs) return best;
+  return best;
+}
+
+// Adds runs with other rates for each rung that has a second seed, the cheapest rung first, while
+// `most` FLOPs pay for the whole ladder. Returns whether it added any.
+bool add_other_rates(std::vector<Rung>& rungs, double most) {
+  double left = most - cost_of(rungs);
+  std::vector<Rung> added;
+  for (const Rung& second : rungs) {
+    if (second.seed == 0) continue;
+    std::vector<Rung> of_rung;
+    for (const Rung& rung : rungs) {
+      if (rung.parameters != second.parameters || rung.tokens != second.tokens) continue;
+      for (const double factor : kRateFactors) {
+        of_rung.push_back(rung);
+        of_rung.back().lr_factor = factor;
+        of_rung.back().name += printed("-lr%.3g", factor);
+      }
+    }
+    left -= cost_of(of_rung);
+    if (left < 0) break;
+    added.insert(added.end(), of_rung.begin(), of_rung.end());
+  }
+  rungs.insert(rungs.end(), added.begin(), added.end());
+  std::ranges::stable_sort(rungs, {}, &Rung::cost);
+  return !added.empty();
+}
+
+}  // namespace
+
+double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_length) {
+  const auto attention = static_cast<double>(model.num_hidden_layers * model.num_attention_heads *
+                                             model.resolved_head_dim());
+  return 6 * count_multiplied(model, vocab_size) + 6 * attention * static_cast<double>(max_length);
+}
+
+std::vector<Rung> choose_ladder(const LadderSpec& spec) {
+  const double run = token_cost(spec.model, spec.vocab_size, spec.max_length) * spec.tokens;
+  const double most = spec.spend * run;
+  std::vector<Rung> rungs = affordable_rungs(spec, (1 - kRatesShare) * most);
+  if (count_sizes(rungs) >= kEnough && add_other_rates(rungs, most)) return rungs;
+  rungs = affordable_rungs(spec, most);
+  const int count = count_sizes(rungs);
+  if (count >= kLeastRungs) return rungs;
   throw Error(
       ErrorKind::kUsage,
       str("a ladder for ", printed("%.3g %%", 100 * spec.spend), " of a run of ",
-          format_count(spec.tokens), " tokens has ", most_rungs, " of the ", kLeastRungs,
+          format_count(spec.tokens), " tokens has ", count, " of the ", kLeastRungs,
           " rungs that a forecast needs, each of at least 32 steps; ask for a longer run, or give "
           "a higher --spend"));
 }

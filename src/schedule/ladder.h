@@ -24,13 +24,14 @@ struct LadderSpec {
 };
 
 struct Rung {
-  std::string name = {};  // of its folder: "363K-66K", or "363K-66K-seed2"
+  std::string name = {};  // of its folder: "363K-66K", "363K-66K-seed2-lr0.7"
   double parameters = 0;  // as model.size counts them
   double multiplied = 0;  // count_multiplied() of them: N of loss_law.h
   int64_t tokens = 0;
   int64_t seed = 0;         // is added to the config's seed
   double eval_percent = 0;  // of the run, from an evaluation to the next
   double cost = 0;          // FLOPs, with evaluations
+  double lr_factor = 1;     // on all rates; a rung of another factor is no part of the law
 };
 
 // Returns the FLOPs of training a token, attention included.
@@ -42,6 +43,8 @@ double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_leng
 //   a larger and a smaller model at two of these costs, to tell size from tokens
 //   for a run of several passes over the text, the smallest model with the affordable passes
 //   a second seed at the two lowest costs
+//   both seeds again with all rates times 0.7 and times 1.4, at one or two of these costs, where
+//     about a tenth of the ladder's cost pays for them and six rungs are left
 // Throws Error(kUsage) if fewer than kLeastRungs (schedule/loss_law.h) are affordable.
 std::vector<Rung> choose_ladder(const LadderSpec& spec);
 

@@ -24,8 +24,8 @@ constexpr double kMoved = 0.5;
 constexpr double kHuber =
     1.345;  // in standard deviations: 95 % as good as squares without outliers
 constexpr double kDecile = 1.2816;  // the tenth of a normal distribution lies above this
-// The exponents and r of Hoffmann et al. and Muennighoff et al., and the noise between seeds.
-constexpr double kExponent = 0.35, kUsualWorth = 15.39, kSeedNoise = 0.004;
+// The exponents and r of Hoffmann et al. and Muennighoff et al.
+constexpr double kExponent = 0.35, kUsualWorth = 15.39;
 
 struct Middle {
   double log_parameters = 0, log_tokens = 0;

@@ -27,6 +27,9 @@ struct MeasuredRun {
   double loss = 0;
 };
 
+// The usual standard deviation of the logarithm of a loss between seeds.
+inline constexpr double kSeedNoise = 0.004;
+
 struct LossLaw {
   double floor = 0;                               // E
   double size_factor = 0, size_exponent = 0;      // A and a

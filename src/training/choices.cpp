@@ -152,7 +152,7 @@ void resolve_choices(Config& config, const PreparedData& data, int num_processes
   log_note(str("chosen (lmtrain config show says why): ",
                format_count(count_parameters(config.model, *config.model.vocab_size)),
                " parameters, ", name_of(config.optimizer.type), " at ",
-               printed("%.3g", config.optimizer.lr), ", batches of ", config.batch.tokens,
+               printed("%.3g", config.optimizer.peak_lr()), ", batches of ", config.batch.tokens,
                " tokens, weight decay ", printed("%.3g", config.optimizer.weight_decay)));
 }
 

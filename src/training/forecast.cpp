@@ -23,6 +23,7 @@
 #include "prepare/prepare.h"
 #include "schedule/ladder.h"
 #include "schedule/loss_law.h"
+#include "schedule/rate_choice.h"
 #include "training/choices.h"
 #include "training/expected_loss.h"
 #include "training/launch.h"
@@ -165,7 +166,8 @@ void write_ladder(const fs::path& folder, const LadderFile& ladder, const std::s
                      {"tokens", rung.tokens},
                      {"seed", rung.seed},
                      {"eval_percent", rung.eval_percent},
-                     {"flops", rung.cost}});
+                     {"flops", rung.cost},
+                     {"lr_factor", rung.lr_factor}});
   }
   const Json json = {{"key", key},
                      {"evaluation_tokens", ladder.evaluation_tokens},
@@ -187,19 +189,20 @@ std::optional<LadderFile> read_ladder(const fs::path& folder, const std::string&
                                                 "restore it, or give another folder with --to");
   LadderFile ladder;
   try {
+    for (const auto& rung : json.at("rungs")) {
+      ladder.rungs.push_back({rung.at("name"), rung.at("parameters"), rung.at("multiplied"),
+                              rung.at("tokens"), rung.at("seed"), rung.at("eval_percent"),
+                              rung.at("flops"), rung.at("lr_factor")});
+    }
+    ladder.evaluation_tokens = json.at("evaluation_tokens");
+    ladder.max_length = json.at("max_length");
+    ladder.measured = json.at("measured");
+    // A ladder of another version has another key too; its form is what it is refused for.
     if (json.at("key") != key) {
       throw Error(ErrorKind::kUsage,
                   str("the forecast in ", folder.string(),
                       " is of another config or another text; give another folder with --to"));
     }
-    for (const auto& rung : json.at("rungs")) {
-      ladder.rungs.push_back({rung.at("name"), rung.at("parameters"), rung.at("multiplied"),
-                              rung.at("tokens"), rung.at("seed"), rung.at("eval_percent"),
-                              rung.at("flops")});
-    }
-    ladder.evaluation_tokens = json.at("evaluation_tokens");
-    ladder.max_length = json.at("max_length");
-    ladder.measured = json.at("measured");
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::kData, str(ladder_path(folder).string(),
                                       " has another form than this "
@@ -245,11 +248,13 @@ int train_rungs(const LadderFile& ladder, const Config& common, const fs::path& 
     const std::string state = state_of(run);
     if (state == "done" || state == "diverged") continue;
     log_note(str("rung ", i + 1, " of ", ladder.rungs.size(), ": ", format_count(rung.parameters),
-                 " parameters, ", format_count(static_cast<double>(rung.tokens)), " tokens"));
+                 " parameters, ", format_count(static_cast<double>(rung.tokens)), " tokens",
+                 rung.lr_factor != 1 ? printed(", rates times %.3g", rung.lr_factor) : ""));
     Config config = common;
     config.name = rung.name;
     config.run_dir = run.path().string();
     config.seed += rung.seed;
+    config.optimizer.lr_factor *= rung.lr_factor;
     set_tokens(config, rung.tokens);
     set_model_size(config, rung.parameters);
     config.sequence.max_length = ladder.max_length;
@@ -277,11 +282,26 @@ struct TrainedLadder {
   std::vector<std::vector<LossPoint>> curves;
   std::vector<double> seconds;  // of training a target
   double bits_per_nat = 0;      // bits per byte of held-out text, for each nat a target
+  std::vector<RatePair> rate_pairs;
 };
+
+// Pairs each rung of other rates with the rung that has the same size, length and seed.
+std::vector<RatePair> pairs_of_rates(const std::vector<std::pair<const Rung*, double>>& losses) {
+  std::vector<RatePair> pairs;
+  for (const auto& [other, factor_loss] : losses) {
+    for (const auto& [rung, loss] : losses) {
+      if (other->lr_factor != 1 && rung->lr_factor == 1 && rung->seed == other->seed &&
+          rung->parameters == other->parameters && rung->tokens == other->tokens)
+        pairs.push_back({other->lr_factor, loss, factor_loss});
+    }
+  }
+  return pairs;
+}
 
 TrainedLadder read_rungs(const LadderFile& ladder, const fs::path& folder,
                          const PreparedData& data) {
   TrainedLadder trained;
+  std::vector<std::pair<const Rung*, double>> losses;
   for (const Rung& rung : ladder.rungs) {
     const RunFolder run = folder_of(folder, rung);
     if (state_of(run) != "done") continue;
@@ -306,12 +326,15 @@ TrainedLadder read_rungs(const LadderFile& ladder, const fs::path& folder,
                       shell_quoted(run.path().string())));
       continue;
     }
+    losses.emplace_back(&rung, curve.back().loss);
+    if (rung.lr_factor != 1) continue;
     trained.rungs.push_back(&rung);
     trained.runs.push_back(
         {{rung.multiplied, curve.back().tokens, text_tokens(data)}, curve.back().loss});
     trained.curves.push_back(std::move(curve));
     trained.seconds.push_back(elapsed / std::max(1.0, tokens));
   }
+  trained.rate_pairs = pairs_of_rates(losses);
   return trained;
 }
 
@@ -387,6 +410,7 @@ class Answers {
               {"worth_of_passes", law.worth_of_passes},
               {"noise", forecast_.noise}}},
             {"rungs", std::move(rungs)},
+            {"rates", rates()},
             {"answers", std::move(answers)}};
   }
 
@@ -422,6 +446,24 @@ class Answers {
   double evaluation_part(const ResolvedRun& target) const {
     return evaluation_share(target.config, data_,
                             std::min(*target.config.eval.tokens, data_.eval_targets));
+  }
+
+  // What the rungs of other rates gain, and the optimizer.lr_factor that a significant gain gives.
+  Json rates() const {
+    const std::vector<RateGain> gains = rate_gains(trained_.rate_pairs);
+    Json tried = Json::array();
+    for (const RateGain& gain : gains) {
+      tried.push_back({{"factor", gain.factor},
+                       {"pairs", gain.pairs},
+                       {"gain", gain.gain},
+                       {"standard_error", gain.standard_error}});
+    }
+    Json lr_factor;
+    if (const std::optional<double> kept = kept_factor(gains)) {
+      constexpr double kDigits = 1e6;
+      lr_factor = std::round(kDigits * *kept * common().optimizer.lr_factor) / kDigits;
+    }
+    return {{"tried", std::move(tried)}, {"lr_factor", std::move(lr_factor)}};
   }
 
   Json range_json(const LossRange& range, double (*convert)(double), double factor = 1) const {

@@ -67,7 +67,7 @@ RunPlan plan_run(const Config& config, const PreparedData& data, const BatchOrde
   plan.targets = order.num_targets();
   const RunClock run = run_clock(config, order);
   const auto steps = static_cast<double>(std::max<int64_t>(1, plan.steps));
-  const LrSchedule rates(config.lr_schedule, config.optimizer.lr, run);
+  const LrSchedule rates(config.lr_schedule, config.optimizer.peak_lr(), run);
   plan.learning_rate = learning_rate_points(rates, run, run.total / steps);
   // Percent are of the batches: they are whole, so that they end a little behind train.tokens.
   RunClock batches = run;

@@ -277,7 +277,7 @@ void short_documents(const Config& config, const BatchOrder& order, Warnings& wa
 }
 
 void learning_rate(const Config& config, const RunClock& run, Warnings& warnings) {
-  const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
+  const LrSchedule schedule(config.lr_schedule, config.optimizer.peak_lr(), run);
   if (schedule.warmup() >= run.total) {
     warnings.push_back(str("lr_schedule.warmup ",
                            write_training_duration(config.lr_schedule.warmup),
@@ -373,20 +373,21 @@ void long_evaluation(const Config& config, int64_t targets, Warnings& warnings) 
 // Warns if the learning rate rises, since its schedule begins anew in the middle of a run.
 std::optional<std::string> rate_rise(const Config& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position) {
-  // Both the rate and its share of the peak must rise: a new optimizer.lr alone is meant.
+  // Both the rate and its share of the peak must rise: a new optimizer.lr or lr_factor alone is
+  // meant.
   constexpr double kNoticed = 1.05;
   const auto share = [&](const Config& config) {
     RunClock run = run_clock(config, order);
     // The run of `config` may have another length than `order`.
     if (config.train.epochs) run.total = *config.train.epochs * run.tokens_per_epoch;
-    const LrSchedule schedule(config.lr_schedule, config.optimizer.lr, run);
+    const LrSchedule schedule(config.lr_schedule, config.optimizer.peak_lr(), run);
     run = run.after(static_cast<double>(position.step), static_cast<double>(position.tokens));
-    return schedule.at(run.done()) / config.optimizer.lr;
+    return schedule.at(run.done()) / config.optimizer.peak_lr();
   };
   const double was = share(before);
   const double is = share(after);
-  const double lr_ratio = after.optimizer.lr / before.optimizer.lr;
-  if (is * std::min(1.0, lr_ratio) <= kNoticed * was) return std::nullopt;
+  const double peak_ratio = after.optimizer.peak_lr() / before.optimizer.peak_lr();
+  if (is * std::min(1.0, peak_ratio) <= kNoticed * was) return std::nullopt;
   const std::string advice =
       before.lr_schedule.type == LrScheduleType::kWsd
           ? "its decay had begun: branch from a checkpoint before that with resume --from STEP "
@@ -395,8 +396,8 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
             "these "
             "weights with init_from and a schedule of its own";
   return str("the learning rate rises at step ", position.step + 1, " from ",
-             printed("%.3g", was * before.optimizer.lr), " to ",
-             printed("%.3g", is * after.optimizer.lr), ", since lr_schedule ",
+             printed("%.3g", was * before.optimizer.peak_lr()), " to ",
+             printed("%.3g", is * after.optimizer.peak_lr()), ", since lr_schedule ",
              name_of(before.lr_schedule.type), " to ", length_setting(before.train), " becomes ",
              name_of(after.lr_schedule.type), " to ", length_setting(after.train), "; ", advice);
 }

@@ -83,7 +83,7 @@ struct ResumePoint {
   int64_t tokens = 0;  // targets of these updates
 };
 // Returns warnings of a run that goes on with another config, `after` in place of `before`:
-//   the next step's learning rate, as a fraction of optimizer.lr, rises by more than 5 %
+//   the next step's learning rate, as a fraction of its peak, rises by more than 5 %
 //   the new length of the run is less than the run has already trained
 // `order` is the order of data under `after`.
 std::vector<std::string> resume_warnings(const Config& before, const Config& after,

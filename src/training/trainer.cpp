@@ -48,7 +48,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
         read_divided_weights(processes_, shards_, engine_.evaluation_model(), /*gradient=*/{});
   load();
   const RunClock now = clock();
-  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.lr, now);
+  lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.peak_lr(), now);
   rules_.log = Cadence(config_.log.every);
   rules_.evaluate = Cadence(config_.eval.every);
   rules_.save = SaveSchedule(config_, *lr_schedule_);

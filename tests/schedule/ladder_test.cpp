@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -46,8 +47,8 @@ TEST(Ladder, CostsAtMostWhatMayBeSpent) {
     }
     EXPECT_LE(sum, spend * run);
     EXPECT_GT(sum, 0.9 * spend * run);
-    EXPECT_GT(largest, 0.45 * spend * run);  // it tells most about the run
-    EXPECT_EQ(names.size(), 9U);
+    EXPECT_GT(largest, 0.4 * spend * run);  // it tells most about the run
+    EXPECT_EQ(names.size(), 17U);           // nine, and eight of other rates
   }
 }
 
@@ -60,10 +61,55 @@ TEST(Ladder, TellsSizeAndTokensApart) {
     const double ratio = static_cast<double>(rung.tokens) / rung.multiplied;
     least = std::min(least, ratio);
     most = std::max(most, ratio);
-    seeds += rung.seed > 0 ? 1 : 0;
+    seeds += rung.seed > 0 && rung.lr_factor == 1 ? 1 : 0;
   }
   EXPECT_GT(most / least, 10);
   EXPECT_EQ(seeds, 2);
+}
+
+// Each rung of other rates has a rung beside it that differs in the rates alone.
+TEST(Ladder, OtherRatesAreTriedAtTheSmallestRungs) {
+  const std::vector<Rung> rungs = choose_ladder(spec_of(124e6, 2.5e9));
+  std::map<double, int> pairs;
+  double cost = 0, sum = 0, middle = 0;
+  for (const Rung& rung : rungs) middle = std::max(middle, rung.cost / 20);
+  for (const Rung& rung : rungs) {
+    sum += rung.cost;
+    if (rung.lr_factor == 1) continue;
+    cost += rung.cost;
+    EXPECT_LT(rung.cost, middle);
+    for (const Rung& other : rungs) {
+      if (other.lr_factor != 1 || other.seed != rung.seed || other.tokens != rung.tokens) continue;
+      EXPECT_EQ(other.parameters, rung.parameters);
+      EXPECT_EQ(other.cost, rung.cost);
+      EXPECT_EQ(rung.name.find(other.name + "-lr"), 0U) << rung.name;
+      ++pairs[rung.lr_factor];
+    }
+  }
+  EXPECT_EQ(pairs, (std::map<double, int>{{0.7, 4}, {1.4, 4}}));
+  EXPECT_LT(cost, 0.11 * sum);
+}
+
+// A ladder that can pay few rungs spends nothing on other rates.
+TEST(Ladder, OtherRatesCostNoRungOfASmallLadder) {
+  int with_rates = 0;
+  for (double tokens = 400e3; tokens < 200e6; tokens *= 1.3) {
+    std::vector<Rung> rungs;
+    try {
+      rungs = choose_ladder(spec_of(1e6, tokens));
+    } catch (const Error&) {
+      continue;
+    }
+    int sizes = 0, rates = 0;
+    for (const Rung& rung : rungs) {
+      rates += rung.lr_factor != 1 ? 1 : 0;
+      sizes += rung.lr_factor == 1 && rung.seed == 0 ? 1 : 0;
+    }
+    EXPECT_GE(sizes, kLeastRungs) << tokens;
+    if (rates > 0) EXPECT_GE(sizes, 6) << tokens;
+    with_rates += rates > 0 ? 1 : 0;
+  }
+  EXPECT_GT(with_rates, 3);
 }
 
 TEST(Ladder, SeveralPassesAreSeen) {

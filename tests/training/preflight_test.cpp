@@ -350,6 +350,9 @@ TEST_F(RateRiseTest, IsNoneWhereTheRateHolds) {
   Config higher = config;
   higher.optimizer.lr = 0.05;
   EXPECT_FALSE(rise_from(config, higher, order(), {90, 0}));
+  higher.optimizer = config.optimizer;
+  higher.optimizer.lr_factor = 5;
+  EXPECT_FALSE(rise_from(config, higher, order(), {90, 0}));
 }
 
 // The unit of the run's length may change.

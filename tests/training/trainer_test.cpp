@@ -57,6 +57,20 @@ TEST(Trainer, ARunHasItsStepsEvaluationsAndCheckpoints) {
   EXPECT_EQ(tiny.state(40).loss, state.loss);
 }
 
+// The factor is of lr and of the groups' lr; what it makes of them is what the log says.
+TEST(Trainer, AFactorMultipliesAllRates) {
+  const auto trained = [](double lr, double of_group, double factor) {
+    const Json group = {{"pattern", "*norm.weight"}, {"lr", of_group}};
+    const TinyRun tiny(
+        Json{{"optimizer", {{"lr", lr}, {"lr_factor", factor}, {"groups", Json::array({group})}}}});
+    tiny.trainer().run();
+    return std::pair(tiny.bytes(40), tiny.lines(tiny.run.metrics()).at(20).at("lr"));
+  };
+  const auto plain = trained(4e-3, 8e-3, 1);
+  EXPECT_TRUE(plain == trained(2e-3, 4e-3, 2));
+  EXPECT_FALSE(plain == trained(2e-3, 4e-3, 1));
+}
+
 // Sets divide the figures of an evaluation, and change none of the run.
 TEST(Trainer, EvaluationsHaveTheFiguresOfSetsAndLengths) {
   const std::string source = LMTRAIN_SOURCE_DIR;

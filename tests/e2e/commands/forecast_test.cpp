@@ -19,7 +19,7 @@ std::string own_config(const Workspace& workspace) {
     "tokenizer": {"model": "tests/reference/tokenizer/tokenizer.model"},
     "data": {"train": ["data/sample"], "eval": ["data/sample.jsonl"]},
     "sequence": {"max_length": 64, "min_length": 64},
-    "model": {"size": "0.05M"}, "train": {"tokens": "400K"}, "eval": {"tokens": 500}
+    "model": {"size": "0.05M"}, "train": {"tokens": "600K"}, "eval": {"tokens": 500}
   })");
   config["data"]["cache_dir"] = (workspace / "cache").string();
   return workspace.write("own.json", config.dump());
@@ -97,7 +97,7 @@ TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   ASSERT_EQ(made.exit_code, 0) << made;
   const Json answers = Json::parse(made.out);
   const Json& answer = answers.at("answers").at(0);
-  EXPECT_EQ(answer.at("tokens"), 400'000);
+  EXPECT_EQ(answer.at("tokens"), 600'000);
   for (const char* figure : {"loss", "bits_per_byte", "perplexity"}) {
     const Json& range = answer.at(figure);
     EXPECT_LT(range.at("low"), range.at("expected")) << figure;
@@ -118,6 +118,23 @@ TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   }
   EXPECT_EQ(statuses.count(first_status), 1U);
   EXPECT_GE(answers.at("rungs").size(), 4U);
+  // Runs of other rates are beside them, and are no rungs of the law.
+  size_t other_rates = 0;
+  for (const fs::path& rung : rungs_in(to)) {
+    const Json kept = Json::parse(read_text(rung / "config.json"));
+    const bool is_other = rung.filename().string().find("-lr") != std::string::npos;
+    EXPECT_EQ(kept.at("optimizer").at("lr_factor") != 1.0, is_other) << rung;
+    other_rates += is_other ? 1 : 0;
+  }
+  EXPECT_EQ(answers.at("rungs").size() + other_rates, rungs_in(to).size());
+  const Json& tried = answers.at("rates").at("tried");
+  ASSERT_EQ(tried.size(), 2U) << answers.at("rates");
+  EXPECT_EQ(tried.at(0).at("factor"), 0.7);
+  EXPECT_EQ(tried.at(1).at("factor"), 1.4);
+  for (const Json& factor : tried) {
+    EXPECT_GE(factor.at("pairs"), 2);
+    EXPECT_GT(factor.at("standard_error"), 0);
+  }
 
   // Nothing is left to train: the same answers at once, and those of another question.
   const ProcessResult again = lmtrain(command);
@@ -126,7 +143,8 @@ TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   const ProcessResult other =
       lmtrain({"forecast", config, "--tokens", "1M", "--size", "0.3M", "--to", to.string()});
   ASSERT_EQ(other.exit_code, 0) << other;
-  for (const char* word : {"--tokens 1M", "--size 0.3M", "best split", "perplexity", "law"})
+  for (const char* word :
+       {"--tokens 1M", "--size 0.3M", "best split", "perplexity", "law", "times 0.7: loss "})
     EXPECT_NE(other.out.find(word), std::string::npos) << word << other;
   EXPECT_EQ(other.err.find("rung "), std::string::npos) << other;
 
