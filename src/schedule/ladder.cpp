@@ -16,6 +16,8 @@ constexpr int kEnough = 6;                    // rungs
 constexpr int kSteps = 5;                     // costs
 constexpr double kLeastSteps = 32;            // of a rung
 constexpr double kLeastTokens = 1e4;          // the batch of fewer is less than 32nd of them
+constexpr double kSettledTokens = 1e6;        // the recipe's batch makes kSettledSteps of them
+constexpr double kBatchOfWidth = 8;           // the recipe's least batch, in tokens
 constexpr double kEvaluation = 1.0 / 3;       // the cost of a token, to that of a token trained
 constexpr double kEvaluationShare = 0.2;
 constexpr double kBetween = 4, kMostBetween = 19;  // evaluations between the first and the last
@@ -36,8 +38,9 @@ int count_sizes(const std::vector<Rung>& rungs) {
 
 class Ladder {
  public:
-  Ladder(const LadderSpec& spec, double steepness)
-      : spec_(spec), steepness_(steepness), family_(family_of(spec.model)) {}
+  // With `settled` each rung has kSettledSteps, and else only kLeastSteps.
+  Ladder(const LadderSpec& spec, double steepness, bool settled)
+      : spec_(spec), steepness_(steepness), settled_(settled), family_(family_of(spec.model)) {}
 
   // Adds a rung of about `parameters` whose training costs `cost`, unless a similar rung exists. At
   // least `least_between` evaluations come between its first and its last.
@@ -53,7 +56,7 @@ class Ladder {
     const double between = std::clamp(affordable, least_between, kMostBetween);
     rung.eval_percent = std::ceil(100 / (between + 1));
     rung.cost = cost + (between + 2) * evaluation * of_token;
-    if (static_cast<double>(rung.tokens) < least_tokens()) return;
+    if (static_cast<double>(rung.tokens) < least_tokens(model)) return;
     const bool is_there = std::ranges::any_of(rungs_, [&](const Rung& other) {
       return other.seed == seed && other.parameters == rung.parameters &&
              std::abs(std::log(static_cast<double>(other.tokens) /
@@ -109,23 +112,27 @@ class Ladder {
   double cost_of_smallest() const {
     return token_cost(family_.front(), spec_.vocab_size, spec_.max_length) * spec_.tokens;
   }
-  double least_tokens() const {
+  double least_tokens(const ModelConfig& model) const {
     const auto row = static_cast<double>(std::max(spec_.max_length, spec_.batch_tokens));
-    return std::max(kLeastTokens, kLeastSteps * row);
+    if (!settled_) return std::max(kLeastTokens, kLeastSteps * row);
+    if (spec_.batch_tokens > 0) return kSettledSteps * row;
+    const auto batch = std::max(row, kBatchOfWidth * static_cast<double>(model.hidden_size));
+    return std::max(kSettledTokens, kSettledSteps * batch);
   }
 
   const LadderSpec& spec_;
   double steepness_;
+  bool settled_;
   std::vector<ModelConfig> family_;
   std::vector<Rung> rungs_;
 };
 
 // Returns the ladder with the most rungs that `most` FLOPs pay for, up to kEnough.
-std::vector<Rung> affordable_rungs(const LadderSpec& spec, double most) {
+std::vector<Rung> affordable_rungs(const LadderSpec& spec, double most, bool settled) {
   int most_rungs = 0;
   std::vector<Rung> best;
   for (const double steepness : kSteepness) {
-    Ladder ladder(spec, steepness);
+    Ladder ladder(spec, steepness, settled);
     constexpr double kFiner = 0.97;
     double cost = most;
     do {
@@ -176,11 +183,13 @@ double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_leng
 std::vector<Rung> choose_ladder(const LadderSpec& spec) {
   const double run = token_cost(spec.model, spec.vocab_size, spec.max_length) * spec.tokens;
   const double most = spec.spend * run;
-  std::vector<Rung> rungs = affordable_rungs(spec, (1 - kRatesShare) * most);
-  if (count_sizes(rungs) >= kEnough && add_other_rates(rungs, most)) return rungs;
-  rungs = affordable_rungs(spec, most);
-  const int count = count_sizes(rungs);
-  if (count >= kLeastRungs) return rungs;
+  for (const bool settled : {true, false}) {
+    std::vector<Rung> rungs = affordable_rungs(spec, (1 - kRatesShare) * most, settled);
+    if (count_sizes(rungs) >= kEnough && add_other_rates(rungs, most)) return rungs;
+    rungs = affordable_rungs(spec, most, settled);
+    if (count_sizes(rungs) >= (settled ? kEnough : kLeastRungs)) return rungs;
+  }
+  const int count = count_sizes(affordable_rungs(spec, most, false));
   throw Error(
       ErrorKind::kUsage,
       str("a ladder for ", printed("%.3g %%", 100 * spec.spend), " of a run of ",

@@ -23,6 +23,10 @@ struct LadderSpec {
   double spend = 0.1;            // share of the run's cost that the ladder may take
 };
 
+// After so many steps the loss of a run follows the law. Before, it falls faster and faster while
+// the model learns to look back (docs/forecast.md has the measurement).
+inline constexpr double kSettledSteps = 800;
+
 struct Rung {
   std::string name = {};  // of its folder: "363K-66K", "363K-66K-seed2-lr0.7"
   double parameters = 0;  // as model.size counts them

@@ -37,6 +37,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kMostBytes = 16 << 20;  // of ladder.json
+constexpr double kNearlySettled = 0.9;     // batches are rounded, so steps are too
 
 // ---- Configs ----
 
@@ -281,6 +282,7 @@ struct TrainedLadder {
   std::vector<MeasuredRun> runs;
   std::vector<std::vector<LossPoint>> curves;
   std::vector<double> seconds;  // of training a target
+  int unsettled = 0;            // runs of fewer than kSettledSteps
   double bits_per_nat = 0;      // bits per byte of held-out text, for each nat a target
   std::vector<RatePair> rate_pairs;
 };
@@ -306,9 +308,10 @@ TrainedLadder read_rungs(const LadderFile& ladder, const fs::path& folder,
     const RunFolder run = folder_of(folder, rung);
     if (state_of(run) != "done") continue;
     std::vector<LossPoint> curve;
-    double elapsed = 0, tokens = 0;
+    double elapsed = 0, tokens = 0, steps = 0;
     for_each_json_line(run.metrics(), [&](const nlohmann::json& line, uint64_t) {
       const double at = number_at(line, "tokens").value_or(0);
+      steps = number_at(line, "step").value_or(steps);
       if (const auto seconds = number_at(line, "elapsed")) {
         elapsed = *seconds;
         tokens = at;
@@ -333,6 +336,7 @@ TrainedLadder read_rungs(const LadderFile& ladder, const fs::path& folder,
         {{rung.multiplied, curve.back().tokens, text_tokens(data)}, curve.back().loss});
     trained.curves.push_back(std::move(curve));
     trained.seconds.push_back(elapsed / std::max(1.0, tokens));
+    if (steps < kNearlySettled * kSettledSteps) ++trained.unsettled;
   }
   trained.rate_pairs = pairs_of_rates(losses);
   return trained;
@@ -536,6 +540,13 @@ class Answers {
     std::vector<std::string> doubts;
     const int rungs = count_rungs(trained_.runs);
     if (rungs < 6) doubts.push_back(str("the ladder has only ", rungs, " rungs"));
+    if (2 * static_cast<size_t>(trained_.unsettled) > trained_.runs.size()) {
+      doubts.push_back(
+          str(trained_.unsettled, " of ", trained_.runs.size(), " rungs have fewer than ",
+              kSettledSteps,
+              " steps, and losses still fall faster there than the law; "
+              "the run will end lower. Ask about a longer run, or give a higher --spend"));
+    }
     if (target.size.passes() > 1 && target.size.passes() > 1.2 * most_passes) {
       doubts.push_back(str("the run makes ", printed("%.1f", target.size.passes()),
                            " passes over its text, and no rung made more than ",
