@@ -126,11 +126,14 @@ TEST(Ladder, SeveralPassesAreSeen) {
 TEST(Ladder, ARungHasSettledWhereTheRunPaysForIt) {
   LadderSpec spec = spec_of(4e6, 30e6);
   spec.evaluation_tokens = 1000;
-  for (const Rung& rung : choose_ladder(spec)) EXPECT_GE(rung.tokens, 1'000'000) << rung.name;
+  for (const Rung& rung : choose_ladder(spec)) {
+    EXPECT_GE(rung.tokens, 1'000'000) << rung.name;
+  }
   spec.batch_tokens = 4096;
   spec.tokens = 300e6;
-  for (const Rung& rung : choose_ladder(spec))
+  for (const Rung& rung : choose_ladder(spec)) {
     EXPECT_GE(rung.tokens, kSettledSteps * 4096) << rung.name;
+  }
   spec.tokens = 4e6;  // too short a run for that
   EXPECT_LT(choose_ladder(spec).front().tokens, kSettledSteps * 4096);
 }
