@@ -106,7 +106,9 @@ TEST(Ladder, OtherRatesCostNoRungOfASmallLadder) {
       sizes += rung.lr_factor == 1 && rung.seed == 0 ? 1 : 0;
     }
     EXPECT_GE(sizes, kLeastRungs) << tokens;
-    if (rates > 0) EXPECT_GE(sizes, 6) << tokens;
+    if (rates > 0) {
+      EXPECT_GE(sizes, 6) << tokens;
+    }
     with_rates += rates > 0 ? 1 : 0;
   }
   EXPECT_GT(with_rates, 3);
