@@ -188,11 +188,11 @@ std::string fenced(const std::string& language, const std::string& text) {
 
 std::string shape_section(const CardFacts& facts) {
   const ModelConfig& model = facts.model;
-  const bool is_qwen3 = model.has_qk_norm();
+  std::string architecture = str("`", hf_class(model.model_type), "`");
+  if (model.has_qk_norm()) architecture += ": a Llama with a norm of each query and key head";
+  if (model.has_qkv_bias()) architecture += ": a Llama with biases of queries, keys and values";
   std::vector<Row> rows = {
-      {"Architecture", is_qwen3
-                           ? "`Qwen3ForCausalLM`: a Llama with a norm of each query and key head"
-                           : "`LlamaForCausalLM`"},
+      {"Architecture", architecture},
       {"Parameters", str(whole(facts.num_parameters), " (", amount(facts.num_parameters), ")")},
       {"Layers", str(model.num_hidden_layers)},
       {"Hidden size", str(model.hidden_size)},
@@ -223,7 +223,8 @@ std::string setting_text(const SettingTable& table, const std::string& key) {
 
 std::string optimizer_text(const Config& config, const SettingTable& table) {
   const OptimizerConfig& optimizer = config.optimizer;
-  std::string text = str(name_of(optimizer.type), ", peak rate ", printed("%.6g", optimizer.peak_lr()));
+  std::string text =
+      str(name_of(optimizer.type), ", peak rate ", printed("%.6g", optimizer.peak_lr()));
   const auto add = [&](const char* label, const char* key) {
     const Setting* setting = table.find(key);
     if (setting != nullptr && why_unused(*setting, table).empty())

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "base/text.h"
 #include "config/parse.h"
 #include "report/runs_of_test.h"
 
@@ -139,6 +142,16 @@ TEST_F(ModelCardTest, ItsConfigTrainsTheModelAgain) {
   expected.threads = again.threads;
   expected.log.prometheus = again.log.prometheus;
   EXPECT_EQ(config_to_json(again), config_to_json(expected));
+}
+
+TEST_F(ModelCardTest, NamesTheArchitectureThatTransformersOpens) {
+  const std::pair<const char*, const char*> classes[] = {
+      {"llama", "LlamaForCausalLM"}, {"qwen3", "Qwen3ForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"}};
+  for (const auto& [type, name] : classes) {
+    const std::string card =
+        model_card(facts(config_of(str(R"("model": {"model_type": ")", type, R"("})"))));
+    EXPECT_TRUE(has(card, str("| Architecture | `", name, "`").c_str())) << card;
+  }
 }
 
 TEST_F(ModelCardTest, OfAnEarlierCheckpointTheFiguresAreItsOwn) {
