@@ -2,7 +2,7 @@
 // file, which one writer writes once and publishes by rename.
 //
 //   header   64 bytes: magic, version, bytes per token, vocabulary size, counts, CRCs
-//   tokens   uint16 when the vocabulary has at most 65536 pieces, else uint32
+//   tokens   uint16 when the vocabulary has at most 65536 tokens, else uint32
 //   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
 //
 // Threads may share a TokenShard.
