@@ -66,9 +66,9 @@ struct LossPoint {
   double loss = 0;
 };
 
-// How far a run is above the law before its end, since its rate has not fallen yet. At the share f
-// of its tokens its loss is e^excess times the law's loss of a whole run of f times the tokens.
-// `spread` is the standard deviation of `excess` among runs.
+// How far the loss of a run lies above the law before the run's end, while its learning rate has
+// not fallen yet. At the share f of its tokens, the loss is e^excess times the law's loss of a
+// whole run of f times the tokens. `spread` is the standard deviation of `excess` among runs.
 struct CoursePoint {
   double share = 0, excess = 0, spread = 0;
 };
