@@ -532,9 +532,9 @@ struct OptimizerDefaults {
   double weight_decay = 0.1;
   double momentum = 0.95;
   // These say which settings have an effect. has_eps: optimizer.eps. has_momentum:
-  // optimizer.momentum and nesterov. follows_width: optimizer.base_width; it is true for Muon and
-  // for rules whose step moves each weight by about lr, since it is known how their best rate
-  // follows the width.
+  // optimizer.momentum and nesterov. follows_width: optimizer.base_width. It is true for Muon and
+  // for rules whose step moves each weight by about lr: their best rate follows the width in a
+  // known way.
   bool has_eps = true;
   bool has_momentum = false;
   bool follows_width = true;
