@@ -74,7 +74,7 @@ struct CoursePoint {
 };
 // Returns the mean course at every twentieth of a run. `curves[i]` has the evaluations of runs[i]
 // by ascending tokens, the last one at its end. Ignores evaluations at step 0, and then runs with
-// fewer than three; if no run is left, all is 0. Large runs count more.
+// fewer than three; if no run is left, `excess` is 0. Large runs count more.
 std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const MeasuredRun> runs,
                                      std::span<const std::vector<LossPoint>> curves);
 // Returns the expected loss of the run `size` at the share point.share of its tokens.
