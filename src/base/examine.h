@@ -30,7 +30,8 @@ bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);  // a regular one
 bool is_folder(const std::filesystem::path& path);
 // Returns whether the path itself is a symbolic link, even one that leads to nothing. Returns false
-// where nothing is at the path. A name that is too long is Error(kIo) here.
+// where nothing is at the path. Error(kIo) here: a name that is too long, and links above the path
+// that lead back to themselves.
 bool is_link(const std::filesystem::path& path);
 // Returns the kind for messages: "missing", "a file", "a folder", "a pipe", "a socket" or "a
 // device".

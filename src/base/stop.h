@@ -10,7 +10,7 @@
 
 namespace lmtrain {
 
-// A signal asks the process to stop. The first SIGTERM, SIGINT, SIGUSR1 or SIGHUP is only noted:
+// Installs the signal handlers. The first SIGTERM, SIGINT, SIGUSR1 or SIGHUP is only noted:
 // work that can stop calls stop_signal() from time to time. A second signal ends the process at
 // once with exit code 128+n, and nothing is saved. Two signals do not count as a second one: the
 // same signal within 0.1 s, and SIGHUP. Where SIGHUP is ignored (nohup), it stays so. System calls
@@ -22,9 +22,10 @@ void install_signal_handlers();
 // Returns the number of the signal that asked to stop, or 0.
 int stop_signal();
 
-// StopRequested stops data preparation, the planning of batches and `lmtrain eval` when a signal
-// has come or the time is over. It is neither an Error nor a std::exception, so handlers of errors
-// let it pass. The command then ends with this exit code and message.
+// StopRequested stops work that has nothing to save when a signal has come: data preparation, the
+// planning of batches, `lmtrain eval`, an export. The planning of batches also throws it when
+// train.max_time is over. It is neither an Error nor a std::exception, so handlers of errors let it
+// pass. The command then ends with this exit code and message.
 struct StopRequested {
   int signal = 0;  // 0: train.max_time is over
 

@@ -120,11 +120,11 @@ class BatchPlan {
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
-  // Plans `run` from first_batch on. Throws Error(kInternal) where the first call does not pass 0,
-  // and where a later call passes less than the one before. Throws Error(kConfig) when not exactly
-  // one member of `run` is above 0, when `run` has more than 2^30 batches, when it has no batch in
-  // the first call, and where LengthCap throws it; also what `poll` throws. After an exception the
-  // plan cannot be used.
+  // Plans `run` from first_batch on. After an exception the plan cannot be used. Throws the errors
+  // of LengthCap and of `poll`, and:
+  //   Error(kInternal)  first_batch is not 0 in the first call, or is less than in the call before
+  //   Error(kConfig)    not exactly one member of `run` is above 0; `run` has more than 2^30
+  //                     batches; or it has no batch in the first call
   void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
 
   int64_t num_batches() const { return num_batches_; }

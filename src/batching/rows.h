@@ -136,8 +136,8 @@ CutRule pack_cut(int64_t max_length);
 // sequences share rows (`bucket`, `pack`), or each has a padded row (`pad`).
 class SequenceRows : public Rows {
  public:
-  // The shard must outlive the rows. Throws Error(kData) for a shard of more than 2^32 - 1
-  // documents, for a document of more than 2^32 - 1 units, and what `poll` throws.
+  // The shard must outlive the rows. Throws what `poll` throws. Throws Error(kData) for a shard of
+  // more than 2^32 - 1 documents, and for a document of more than 2^32 - 1 units.
   SequenceRows(const TokenShard& shard, const DocumentList& documents, const CutRule& cut,
                const Poll& poll = throw_if_stopped);
   int64_t fill(size_t index, int64_t row, std::span<int32_t> inputs, std::span<int32_t> targets,

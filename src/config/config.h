@@ -436,7 +436,7 @@ void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
         .used_if("init_from", {"null"})
         .from("Jordan et al. 2024, modded-nanogpt");
   }
-  if (!prefix.empty()) {  // a checkpoint is one of a model without it
+  if (!prefix.empty()) {  // a checkpoint is a model without dropout
     add("dropout", &c.dropout,
         "Probability, in training alone, that an element falls out: of the weights of attention, "
         "and of what attention and the MLP add to the residual stream. Checkpoints and evaluations "
@@ -531,9 +531,10 @@ struct OptimizerDefaults {
   double eps = 1e-8;
   double weight_decay = 0.1;
   double momentum = 0.95;
-  // Which settings have an effect: has_eps: optimizer.eps; has_momentum: optimizer.momentum and
-  // nesterov; follows_width: optimizer.base_width. It is known how the rate of Muon follows the
-  // width, and the rate of rules whose step moves each weight by about lr.
+  // These say which settings have an effect. has_eps: optimizer.eps. has_momentum:
+  // optimizer.momentum and nesterov. follows_width: optimizer.base_width. It is true for Muon and
+  // for rules whose step moves each weight by about lr: their best rate follows the width in a
+  // known way.
   bool has_eps = true;
   bool has_momentum = false;
   bool follows_width = true;

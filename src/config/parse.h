@@ -35,10 +35,12 @@ Config parse_config(std::string_view text, const std::string& origin,
                     const std::vector<std::string>& overrides,
                     ConfigAuthor author = ConfigAuthor::kPerson,
                     const CheckpointOfRun& checkpoint_of_run = {});
-// Reads the file and parses it. With kPerson `path` may also be a pipe. Throws what parse_config()
-// throws, Error(kUsage) for a path that does not exist or is a folder, Error(kData) for more than
-// 16 MiB, Error(kConfig) for what looks like a text to train on, Error(kIo), and StopRequested
-// (base/stop.h) for a signal while it waits for a pipe.
+// Reads the file and parses it. With kPerson `path` may also be a pipe. Throws the errors of
+// parse_config(), Error(kIo), and:
+//   Error(kUsage)   the path does not exist, or is a folder
+//   Error(kData)    the file has more than 16 MiB
+//   Error(kConfig)  the file looks like a text to train on
+//   StopRequested   a signal came while it waited for a pipe (base/stop.h)
 Config load_config(const std::string& path, const std::vector<std::string>& overrides,
                    ConfigAuthor author = ConfigAuthor::kPerson,
                    const CheckpointOfRun& checkpoint_of_run = {});

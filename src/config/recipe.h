@@ -26,8 +26,9 @@ bool takes_recipe(const Config& config);
 // Returns whether the recipe chooses the run's length: takes_recipe(), and none of train.steps,
 // tokens, epochs and time is given.
 bool takes_run_length(const Config& config);
-// Returns whether the run's tokens choose the shape of the model: a person wrote the config, and
-// model.size is "auto". Without model.size it is takes_recipe(), if no part of the shape is given.
+// Returns whether the recipe chooses the shape of the model by the run's tokens. A person must have
+// written the config. If model.size is given, it must be "auto"; else takes_recipe() must be true,
+// and no key of the shape given.
 bool takes_model_size(const Config& config);
 // Returns whether the recipe chooses sequence.max_length. A given batch.tokens must then be a
 // multiple of shortest_max_length(), the least length, in targets, that it may choose.
@@ -35,16 +36,16 @@ bool takes_max_length(const Config& config);
 int64_t shortest_max_length(const Config& config);
 
 // Chooses the settings that `config` leaves open, and notes each reason in config.origins.chosen.
-// The model gets the shape that model.size stands for. With train.time it chooses for train.tokens,
-// or for 20M tokens while these are not known. Call it again when more facts are known: it then
-// replaces its earlier choices.
+// The model gets the shape that model.size stands for; where takes_recipe() is false, nothing else
+// is chosen. With train.time it chooses for train.tokens, or for 20M tokens while these are not
+// known. Call it again when more facts are known: it then replaces its earlier choices.
 void choose_settings(Config& config, const RunFacts& facts);
 // Ends the choice: clears model.size and train.time, since the shape and train.tokens now hold what
 // they stood for.
 void end_choice(Config& config);
 
 // Returns the ratio of tokens to count_multiplied() by which the recipe chooses the size for a run
-// of `tokens` of new text: 3 at 2M tokens, 20 from 1.2B on.
+// of `tokens` of new text: 1 up to 50K tokens, 3 at 2M, 20 from 1.2B on.
 double tokens_per_parameter(double tokens);
 
 }  // namespace lmtrain

@@ -57,7 +57,7 @@ T integer_in(const Json& json) {
 // The JSON files that lmtrain writes for itself hold their own checksum in the field "checksum" of
 // the object. It is the CRC-32C, as eight hex digits, of the canonical text of the other fields:
 // keys in byte order, no spaces. So a flipped bit, a cut or a digit changed by hand is noticed.
-//
+
 std::string crc_to_text(uint32_t crc);  // eight hex digits
 
 // Returns the text of the object `fields`, which has no field "checksum", with that field added and

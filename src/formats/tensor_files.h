@@ -4,8 +4,10 @@
 // list counts too.
 //
 // The constructor maps all files and checks them against each other; no tensor is copied. It throws
-// Error(kUsage) when the path is no folder, Error(kData) that names file and tensor for whatever is
-// wrong inside, a folder without either file too, and Error(kIo).
+// Error(kIo), and:
+//   Error(kUsage)  the path is no folder
+//   Error(kData)   the folder has neither file, or a file is wrong; the message names file and
+//                  tensor
 #pragma once
 
 #include <filesystem>

@@ -28,10 +28,10 @@ struct TokenFileLayout {
 
 // Returns the layout of `file`. The first bytes tell the format, else an .idx file beside it (x.idx
 // for x.bin), which is then read too. Any other file holds ids alone, of `width` bytes each, 2 or
-// 4. With `width` 0 an id has four bytes if `vocab_size` (pieces of the tokenizer, at least 1) is
-// above 65536, else two. Also Error(kData): a format that says another width than `width`, and with
-// 0 a file whose bytes are all ids below `vocab_size` at either width. The ids are not checked
-// otherwise.
+// 4. With `width` 0 an id has four bytes if `vocab_size`, at least 1, is above 65536, else two. The
+// caller checks that the ids are below `vocab_size`. Also throws Error(kData) where:
+//   `width` is not 0, and the format says another width
+//   `width` is 0, and the file could hold ids of two bytes as well as ids of four
 TokenFileLayout read_token_file_layout(const MappedFile& file, int64_t vocab_size,
                                        uint32_t width = 0);
 

@@ -2,7 +2,7 @@
 // file, which one writer writes once and publishes by rename.
 //
 //   header   64 bytes: magic, version, bytes per token, vocabulary size, counts, CRCs
-//   tokens   uint16 when the vocabulary has at most 65536 pieces, else uint32
+//   tokens   uint16 when the vocabulary has at most 65536 tokens, else uint32
 //   index    per document: end offset in tokens (uint64), raw bytes of the text (uint64)
 //
 // Threads may share a TokenShard.
@@ -107,11 +107,12 @@ class TokenShard {
   int64_t document_size(int64_t document) const {
     return document_end(document) - document_begin(document);
   }
-  // Copies tokens [begin, begin + out.size()) of the shard. Throws Error(kData) with file and byte:
-  // a block does not have its checksum (BlockCheck::holds() says which blocks are compared), an id
-  // is outside the vocabulary, a file was cut short since it was opened. Throws Error(kIo) when the
-  // file system refuses. Throws Error(kInternal) for tokens that the shard does not have; the
-  // functions above do so for a document.
+  // Copies tokens [begin, begin + out.size()) of the shard. Throws Error(kIo) when the file system
+  // refuses. Throws Error(kInternal) for tokens that the shard does not have; the functions above
+  // do so for a document. Throws Error(kData) that names the file where:
+  //   a block does not have its checksum (BlockCheck::holds() says which blocks are compared)
+  //   an id is outside the vocabulary
+  //   a file was cut short since it was opened
   void read_tokens(int64_t begin, std::span<int32_t> out) const;
   // Throws Error(kData) when the shard was written to since it was opened, by its size and time.
   // For a token reference it also throws when one of its files was written to since the reference

@@ -34,9 +34,9 @@ struct DocumentEncoder {
 
   // Calls `sink` on the calling thread for each document in order, from `from` on, or for each part
   // of a document that `held_out` cuts. `action` names the pass in the progress line. Returns what
-  // Corpus::for_each() returns. Throws the errors of Corpus::for_each() and of `sink`, Error(kData)
-  // where the tokenizer lacks a BOS or EOS that is asked for or cannot encode a text, and
-  // Error(kMemory) where memory or threads run out.
+  // Corpus::for_each() returns. Throws the errors of Corpus::for_each() and of `sink`, and:
+  //   Error(kData)    the tokenizer lacks a BOS or EOS that is asked for, or cannot encode a text
+  //   Error(kMemory)  memory ran out, or the system refused a thread
   NoDocuments encode(DocumentBatches& documents, const HoldOut& held_out, const std::string& action,
                      const std::function<void(const EncodedDocument&)>& sink,
                      const DocumentLocation& from = {}) const;

@@ -80,8 +80,8 @@ class BlockChoice {
   // Call it after all blocks were added. Returns false when the caller must add all blocks again,
   // because heavy blocks had displaced others.
   bool end_pass();
-  // Returns the hashes of the chosen blocks, ascending. It never chooses all blocks, so none of a
-  // text that is one block.
+  // Returns the hashes of the chosen blocks, ascending. At least one block is left to train on, so
+  // a text of one block gives none.
   std::vector<uint64_t> chosen() const;
 
  private:
@@ -122,9 +122,8 @@ class HoldOut {
   template <class ForEachBlock>
   void choose(const ForEachBlock& for_each_block);
 
-  // Returns the rule of a source that had documents when the rules were made. A source with a
-  // higher number than these gets a rule that holds out nothing, as does each source where there
-  // are no rules.
+  // Returns the rule of `source`, which must have had documents when the rules were made. A source
+  // beyond the end of rules_of_sources() has a rule that holds out nothing.
   const HoldOutRule& rule_of(int32_t source) const;
   // Returns whether the document with this hash is held out; where the rule of `source` has blocks,
   // the block with this hash.

@@ -48,9 +48,10 @@ struct PrepareOptions {
 // (documents, bytes, empty documents, documents with invalid UTF-8). Killed at any instant, it
 // continues at the next call from the last save; for token files it begins again. Of several
 // processes with one cache, on one machine or on several, the process that locks the entry
-// prepares; the others wait and find the result. Throws Error(kUsage) or Error(kConfig) for paths
-// and formats that cannot be used, Error(kData) for damaged, empty or changing files,
-// Error(kMemory), Error(kIo), and StopRequested on a signal.
+// prepares; the others wait and find the result. Throws Error(kMemory), Error(kIo), and:
+//   Error(kUsage), Error(kConfig)  a path or a format cannot be used
+//   Error(kData)                   a file is damaged, empty, or changes meanwhile
+//   StopRequested                  on a signal
 PreparedData prepare_data(const Config& config, int num_threads,
                           const PrepareOptions& options = {});
 

@@ -33,10 +33,13 @@ TokenSources list_token_sources(const Config& config);
 // Error(kIo).
 bool are_id_tables(const std::vector<SourceFile>& files, const DataConfig& data);
 
-// Returns the prepared data of `config`, from the cache if it is there. Throws Error(kConfig)
-// without tokenizer.model, Error(kUsage) where that does not exist, Error(kData) with file and
-// token, or row and position, for damaged files and ids outside the vocabulary, Error(kIo), and
-// StopRequested.
+// Returns the prepared data of `config`, from the cache if it is there. Throws:
+//   Error(kConfig)  tokenizer.model is not given
+//   Error(kUsage)   tokenizer.model does not exist, or is a folder
+//   Error(kData)    a file is damaged, or an id is outside the vocabulary; the message names file
+//                   and token, or file, row and position
+//   Error(kIo)      the operating system refuses
+//   StopRequested   on a signal
 PreparedData prepare_token_files(const Config& config, const Cache& cache, TokenSources sources);
 
 }  // namespace lmtrain

@@ -43,8 +43,8 @@ inline constexpr std::array<UpdateColumn, 10> kUpdateColumns = {
      {"mfu", &UpdateColumns::mfu},
      {"communication_share", &UpdateColumns::communication_share}}};
 
-// Holds one figure of the evaluations, such as "eval_loss", by ascending step. `elapsed` is that of
-// the update before the evaluation.
+// Holds one figure of the evaluations, such as "eval_loss", by ascending step. `elapsed` is the
+// `elapsed` of the last update before the evaluation, and 0 before the first update.
 struct EvaluationColumn {
   std::string key;
   std::vector<double> step, tokens, elapsed, value;

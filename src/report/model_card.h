@@ -49,7 +49,9 @@ std::string yaml_text(std::string_view text);
 // Returns the text for a paragraph or a cell of Markdown, on one line, with markup, links and HTML
 // escaped. Invalid UTF-8, and control characters, become U+FFFD.
 std::string markdown_text(std::string_view text);
-// Returns a path from its last part without a wildcard on. Returns an address ("://") as it is.
+// Returns the last part of a path that has no wildcard, and the parts after it: "text/**/*.txt" for
+// "/data/text/**/*.txt". If the part before is "checkpoints" or "snapshots", it and the part before
+// it stand in front: "run/checkpoints/step_00000010". Returns an address ("://") as it is.
 std::string last_parts(const std::string& path);
 
 }  // namespace lmtrain

@@ -116,7 +116,8 @@ struct EvaluationHistory {
 };
 
 // Adds an evaluation. It is a gain if its loss is finite, and is the first or below the lowest by
-// more than eval.early_stop.min_delta (0 without early_stop). `saved`: it has a checkpoint.
+// more than eval.early_stop.min_delta (0 without early_stop). `saved`: the checkpoint of its step
+// was saved before the evaluation.
 void note_evaluation(EvaluationHistory& history, const EvaluatedStep& evaluated,
                      const EvalConfig& config, bool saved);
 

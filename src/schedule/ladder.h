@@ -23,8 +23,8 @@ struct LadderSpec {
   double spend = 0.1;            // share of the run's cost that the ladder may take
 };
 
-// After so many steps the loss of a run follows the law. Before, it falls faster and faster while
-// the model learns to look back (docs/forecast.md has the measurement).
+// From this step on the loss of a run follows the law of loss_law.h. Before, it falls faster and
+// faster while the model learns to look back (docs/forecast.md has the measurement).
 inline constexpr double kSettledSteps = 800;
 
 struct Rung {
@@ -35,20 +35,23 @@ struct Rung {
   int64_t seed = 0;         // is added to the config's seed
   double eval_percent = 0;  // of the run, from an evaluation to the next
   double cost = 0;          // FLOPs, with evaluations
-  double lr_factor = 1;     // on all rates; a rung of another factor is no part of the law
+  double lr_factor = 1;     // multiplies all rates; the law is fitted to rungs of factor 1
 };
 
 // Returns the FLOPs of training a token, attention included.
 double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_length);
 
-// Returns the rungs, by ascending cost; all have at least 32 steps:
-//   five costs, each 3 times the one below, or 2 or 1.5 times if few rungs are affordable so; size
-//     and tokens grow by the root of that factor
-//   a larger and a smaller model at two of these costs, to tell size from tokens
+// Returns the rungs, by ascending cost:
+//   a rung at each of five costs, each cost 3 times the one below; 2 or 1.5 times if that gives
+//     more rungs. Size and tokens grow by the root of that factor.
+//   a larger model at the second highest of these costs, and a smaller one at the third, to tell
+//     size from tokens
 //   for a run of several passes over the text, the smallest model with the affordable passes
 //   a second seed at the two lowest costs
-//   both seeds again with all rates times 0.7 and times 1.4, at one or two of these costs, where
-//     about a tenth of the ladder's cost pays for them and six rungs are left
+//   both seeds again with all rates times 0.7 and times 1.4, at one or two of these costs, if a
+//     tenth of the FLOPs pays for them and the rest for six rungs
+// It leaves out rungs that are too short. A rung has at least kSettledSteps steps; if fewer than
+// six such rungs are affordable, at least 32. Second seeds and other rates are not counted here.
 // Throws Error(kUsage) if fewer than kLeastRungs (schedule/loss_law.h) are affordable.
 std::vector<Rung> choose_ladder(const LadderSpec& spec);
 

@@ -66,15 +66,15 @@ struct LossPoint {
   double loss = 0;
 };
 
-// How far a run is above the law before its end, since its rate has not fallen yet. At the share f
-// of its tokens its loss is e^excess times the law's loss of a whole run of f times the tokens.
-// `spread` is the standard deviation of `excess` among runs.
+// How far the loss of a run lies above the law before the run's end, while its learning rate has
+// not fallen yet. At the share f of its tokens, the loss is e^excess times the law's loss of a
+// whole run of f times the tokens. `spread` is the standard deviation of `excess` among runs.
 struct CoursePoint {
   double share = 0, excess = 0, spread = 0;
 };
 // Returns the mean course at every twentieth of a run. `curves[i]` has the evaluations of runs[i]
 // by ascending tokens, the last one at its end. Ignores evaluations at step 0, and then runs with
-// fewer than three; if no run is left, all is 0. Large runs count more.
+// fewer than three; if no run is left, `excess` is 0. Large runs count more.
 std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const MeasuredRun> runs,
                                      std::span<const std::vector<LossPoint>> curves);
 // Returns the expected loss of the run `size` at the share point.share of its tokens.

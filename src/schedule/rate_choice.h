@@ -21,13 +21,13 @@ struct RateGain {
   int pairs = 0;
   double gain = 0;
   double standard_error = 0;
-  bool is_significant = false;  // the gain is positive, and at least two standard errors
+  bool is_significant = false;  // the gain is at least two standard errors (rate_gains())
 };
 
-// Returns the gain of each factor that has two pairs, by ascending factor. All factors share one
-// estimate of the noise of a pair; the usual noise between seeds counts in it as two degrees of
-// freedom. Two standard errors are as many of Student's t as have the same probability, since the
-// pairs are few: 2.3 for four pairs of each of two factors.
+// Returns the gain of each factor that has at least two pairs, by ascending factor. All factors
+// share one estimate of the noise of a pair; the usual noise between seeds counts in it as two
+// degrees of freedom. Since the pairs are few, Student's t widens the limit of two standard errors:
+// to 2.3 for four pairs of each of two factors.
 std::vector<RateGain> rate_gains(std::span<const RatePair> pairs);
 
 // Returns the significant factor with the highest gain, or none: then the rates stay.

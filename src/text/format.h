@@ -26,7 +26,7 @@ std::string format_by_name(const std::filesystem::path& path, DataFormat format)
 // error names the bad files of one entry of the list and what to do. Throws the errors of
 // byte_stream.h, and:
 //   Error(kConfig)  files cannot be read as text
-// Error(kData) a file is only a pointer to its content (content.h)
+//   Error(kData)    a file is only a pointer to its content (content.h)
 //   StopRequested   on a signal
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
                     const std::string& text_field, const std::string& pointer);

@@ -12,17 +12,16 @@
 
 namespace lmtrain {
 
-// A JsonScanner finds the value at a path in one pass over a JSON text (RFC 8259), and checks the
-// syntax of the rest. NaN, Infinity and -Infinity of Python's json count as numbers. An escape of
-// half a surrogate pair is an error, since it is no character. It does not check that the text is
-// UTF-8.
-
-// Thrown where a text stops being JSON: at which byte, and why.
+// JsonScanner throws it where a text stops being JSON: at which byte, and why.
 struct JsonSyntaxError {
   size_t offset = 0;
   const char* what = "";
 };
 
+// A JsonScanner finds the value at a path in one pass over a JSON text (RFC 8259), and checks the
+// syntax of the rest. NaN, Infinity and -Infinity of Python's json count as numbers. An escape of
+// half a surrogate pair is an error, since it is no character. It does not check that the text is
+// UTF-8.
 class JsonScanner {
  public:
   enum class Type : uint8_t { kNone, kNull, kBoolean, kNumber, kString, kArray, kObject };
@@ -44,9 +43,8 @@ class JsonScanner {
   void scan();
 
   const Found& field() const { return at_field_; }  // at the key `field` of the outermost object
-  // At `path`, through objects and never through arrays. Where a key around it is there twice, the
-  // count is 2, as either could be meant. Where the value of a key around it is null, null is
-  // found.
+  // Returns what is at `path`, through objects and never through arrays. If an outer key of the
+  // path is there twice, the count is 2. If the value of an outer key is null, it finds null.
   const Found& path() const { return at_path_; }
   Type type() const { return type_; }  // type of the whole text
   // Returns the first fifty keys of the outermost object, escapes resolved.

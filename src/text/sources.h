@@ -22,9 +22,10 @@ inline constexpr const char* kTrainPointer = "/data/train";
 // the first. The log says so for entries of data.train of different weights, and for different
 // named sets. Hidden files are taken only if the pattern spells the dot. In folders and patterns of
 // a data set only the documents for `role` are taken (dataset_folder.h), which depends on `format`.
-// Throws what documents_of() throws, Error(kIo), Error(kUsage) for a pattern that matches nothing
-// or a path that does not exist, and Error(kConfig) for an entry of data.train or a named set whose
-// files all belong to earlier ones.
+// Throws the errors of documents_of(), Error(kIo), and:
+//   Error(kUsage)   a pattern matches no document, or a path does not exist
+//   Error(kConfig)  all files of an entry of data.train, or of a named set, belong to earlier ones
+//   Error(kData)    a file vanished while the files were listed
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer = kTrainPointer,
                                           DataFormat format = DataFormat::kAuto,

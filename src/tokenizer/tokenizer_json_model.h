@@ -8,9 +8,9 @@
 
 namespace lmtrain {
 
-// Fills result.pieces and result.model from the value of /model, and returns the ids of the pieces.
-// If `scanned` is not null, moves vocabulary and merges out of it. result.is_byte_level must be
-// set. Throws Error(kData) for a model that is not supported or contradicts itself.
+// Fills result.pieces and result.model from the value of /model. Returns the ids of the tokens, by
+// text. If `scanned` is not null, moves vocabulary and merges out of it. result.is_byte_level must
+// be set. Throws Error(kData) for a model that is not supported or contradicts itself.
 StringIds read_bpe_model(const JsonPlace& model, ScannedVocabulary* scanned, TokenizerJson& result);
 
 }  // namespace lmtrain

@@ -13,7 +13,7 @@ namespace lmtrain {
 
 struct ScannedVocabulary {
   std::vector<std::string> pieces;  // by id; "" for an id without a token
-  StringIds ids;                    // of the pieces
+  StringIds ids;                    // of the tokens, by text
   std::vector<BpeModel::Merge> merges;
   std::string rest;  // the file, with {} for /model/vocab and [] for /model/merges
 };
