@@ -8,8 +8,8 @@
 
 namespace lmtrain {
 
-// Returns `numel` zeros, at least 1, in host memory, one-dimensional. A page takes memory from its
-// first write until it is released. Throws Error(kMemory) if the address space has no room.
+// Returns a one-dimensional tensor of `numel` >= 1 zeros in host memory. A page takes memory from
+// its first write until it is released. Throws Error(kMemory) if the address space has no room.
 at::Tensor releasable_zeros(int64_t numel, at::ScalarType dtype);
 // Gives back the memory of all whole pages within `range`, a contiguous view of such a tensor;
 // their elements become 0. Elements on a page that is only partly in `range` keep their values.

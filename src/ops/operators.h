@@ -18,8 +18,8 @@ namespace lmtrain {
 
 // Returns (h, y): h = x + residual, rounded to the working dtype, and its RMSNorm (Zhang &
 // Sennrich, 1910.07467) y = h / sqrt(mean(h^2) + eps) * weight over the last dimension, with
-// statistics in fp32. Without a residual h is x. The backward sums the gradient of h and that
-// through the norm before it rounds them.
+// statistics in fp32. Without a residual h is x. The backward adds the gradient of h to the
+// gradient through the norm, and then rounds once.
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x,
                                                 const std::optional<at::Tensor>& residual,
                                                 const at::Tensor& weight, double eps);
@@ -93,7 +93,8 @@ at::Tensor rope_attention_reference(const at::Tensor& qkv, const at::Tensor& cos
                                     const std::optional<at::Tensor>& segments);
 
 // Returns rope_attention with dropout() of the softmax's weights [B, H, T, T], which exist in
-// memory. `keys` are dropout's. The cost is the square of the row's length for any segments.
+// memory. `keys` and `site` are as for dropout(). The cost is the square of the row's length for
+// any segments.
 at::Tensor rope_attention_dropout(const at::Tensor& qkv, const at::Tensor& cos,
                                   const at::Tensor& sin, int64_t num_heads, int64_t num_kv_heads,
                                   const std::optional<at::Tensor>& segments, const at::Tensor& keys,
