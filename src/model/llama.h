@@ -80,7 +80,7 @@ class Llama {
   // Returns an empty cache for `rows` rows of this model.
   KeyValueCache new_cache(int64_t rows) const;
   // Begins row `row` of the cache anew with ids_T, int64, T from 1 to max_length, and returns
-  // logits_V after the last id. The bits are those of logits(), except for the head's product.
+  // logits_V after the last id. Up to the head's product, the bits equal logits().
   at::Tensor begin_row(const at::Tensor& ids, KeyValueCache& cache, int64_t row);
   // Appends ids_B[b], int64, to row b, for the first B rows of the cache, which must have begun,
   // and returns logits_BV after them. The cost grows with the longest row.
@@ -102,13 +102,14 @@ class Llama {
   // take_part_in_evaluation() may be called. Requires sum_by_products(false).
   void read_by_modules(ModuleWeights& modules) { modules_ = &modules; }
   // Makes the forward and backward of all micro-batches of a step in one pass over the layers; the
-  // backward computes each layer again. So each layer is gathered twice a step. Adds the gradients
-  // of the micro-batches of each part, multiplies them by `unscale`, and adds the parts, a power of
-  // two, as a binary tree: with the bits of loss_and_gradient() and StepParts (training/step.h). A
-  // part may have no micro-batches. Overwrites `grad`, the flat fp32 buffer. Calls `finished` for
-  // each module whose gradient is final, and for the norms at the end. Returns the scaled losses by
-  // part. If it throws, it has still started, released and finished all modules, unless a gather
-  // itself fails. Throws Error(kInternal) without read_by_modules().
+  // backward computes each layer again. So each layer is gathered twice a step. Sums the gradients
+  // of a part's micro-batches, multiplies the sum by `unscale`, and adds the sums of all parts as a
+  // binary tree. The number of parts is a power of two. The bits equal loss_and_gradient() with
+  // StepParts (training/step.h). A part may have no micro-batches. Overwrites `grad`, the flat fp32
+  // buffer. Calls `finished` for each module whose gradient is final, and for the norms at the end.
+  // Returns the scaled losses by part. If it throws, it has still started, released and finished
+  // all modules, unless a gather itself fails. Throws Error(kInternal) without read_by_modules(),
+  // or with sum_by_products(true).
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_modules(
       const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
       const ElementsFinished& finished);

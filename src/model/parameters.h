@@ -40,9 +40,8 @@ class ParameterLayout {
   // `vocab_size` is the number of rows of the embedding; `model.vocab_size` is not read.
   ParameterLayout(const ModelConfig& model, int64_t vocab_size);
 
-  const std::vector<ParameterSpec>& parameters() const {
-    return parameters_;
-  }  // a tied head is not among them
+  // Returns the HF tensors, in the order of their offsets, without a tied head.
+  const std::vector<ParameterSpec>& parameters() const { return parameters_; }
   const std::vector<WorkingSpec>& working() const { return working_; }
   // Returns the number of elements of the flat buffer, gaps included.
   int64_t flat_size() const { return flat_size_; }
