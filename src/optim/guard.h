@@ -79,7 +79,7 @@ void note_update(const GuardConfig& config, GuardState& state, int64_t length, d
 
 struct RefusedBatch {
   int64_t batch = 0;            // its number in the order of data
-  int64_t length = 0;           // of its rows, in targets
+  int64_t length = 0;           // of its rows, in tokens
   std::set<int64_t> documents;  // with text in it, by their numbers in the train shard
   // The files of these documents; nothing: the cache does not tell any more.
   std::optional<std::vector<std::string>> files;
