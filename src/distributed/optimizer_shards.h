@@ -53,8 +53,8 @@ class OptimizerShards {
   // Returns the L2 norm of the whole gradient, the same in every process. Reads only this process's
   // own tensors in `grad`, which is flat fp32. On CPUs the bits equal lmtrain::gradient_norm().
   double gradient_norm(const at::Tensor& grad) const;
-  // Returns, in every process, the first in the layout of the tensors that the processes name;
-  // empty if none names a tensor. If nothing is divided, returns `name`.
+  // Each process passes the name of a tensor, or an empty text. Returns, in every process, the name
+  // that comes first in the layout; empty if all are empty. If nothing is divided, returns `name`.
   std::string first_of_all(const std::string& name) const;
   // Returns rank 0's `text` in every process. If nothing is divided, returns `text` itself.
   std::string as_the_first_says(const std::string& text) const;
