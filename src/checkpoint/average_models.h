@@ -19,8 +19,9 @@ namespace lmtrain {
 // names each later model that has no tokenizer to compare. `to` must be missing or an empty folder.
 // Memory: 12 bytes a weight, and the pages of the file that it reads.
 //
-// Nothing is at `to` after an error. Throws the errors of locate_model
-// (checkpoint/model_location.h) and load_weights (model/hf_folder.h), Error(kIo), and:
+// After an error `to` is as it was. Throws the errors of locate_model and located_model_config
+// (checkpoint/model_location.h), Tokenizer::load and load_weights (model/hf_folder.h), Error(kIo),
+// and:
 //   Error(kUsage)  fewer than two models, a model given twice, an architecture or tokenizer that
 //                  differs from the first model's, or `to` is taken
 //   StopRequested  on a signal

@@ -121,8 +121,8 @@ void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_st
 void require_own_checkpoint(const RunFolder& run, int64_t step);
 
 // Returns the step of the newest checkpoint that verify_checkpoint accepts; nothing if the run has
-// no checkpoint. Warns of each damaged one, except the steps in `named`, of which the caller has
-// warned. If one is damaged and the process that trains the run has published a newer one
+// no checkpoint. Warns of each damaged one, except the steps in `named`: the caller has already
+// warned of these. If one is damaged and the process that trains the run has published a newer one
 // meanwhile, begins again. Throws Error(kCheckpoint) if all are damaged, or the newest valid one
 // belongs to another run.
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state,

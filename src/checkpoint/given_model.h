@@ -33,7 +33,7 @@ std::filesystem::path best_checkpoint_of(const std::filesystem::path& run);
 // `init_from`, none. Call it when a run begins, before its data are prepared. `config` has absolute
 // paths. Throws the errors of TensorFiles (formats/tensor_files.h) and located_max_length
 // (checkpoint/model_location.h), and:
-//   Error(kConfig)  the tokenizer has more pieces than the embedding has rows
+//   Error(kConfig)  the tokenizer has more tokens than the embedding has rows
 //   Error(kConfig)  the tokenizer does not belong to the weights; not thrown with
 //                   tokenizer.allow_mismatch
 //   Error(kData)    the tokenizer cannot be read

@@ -22,10 +22,10 @@ struct LoadedModelOptions {
 class LoadedModel {
  public:
   // Sets up libtorch's threads, and loads tokenizer and weights. Warns if the given tokenizer is
-  // not that of the weights. Throws the errors of read_run_config (checkpoint/run_config.h) for a
-  // model of a run, Error(kIo), and:
+  // not the tokenizer beside the weights. Throws the errors of read_run_config
+  // (checkpoint/run_config.h) for a model of a run, Error(kIo), and:
   //   Error(kUsage)   there is no tokenizer
-  //   Error(kData)    the tokenizer has more pieces than the model, or a file is damaged
+  //   Error(kData)    the tokenizer has more tokens than the model, or a file is damaged
   //   Error(kConfig)  device or precision is not there, lmtrain has no such model, or max_length is
   //                   above its sliding_window
   LoadedModel(const ModelLocation& location, const LoadedModelOptions& options);

@@ -37,7 +37,8 @@ struct ModelRequest {
 // each damaged checkpoint that would be better. A note names the step, and how to take another.
 // Verifies a checkpoint, but for state.json and optimizer.safetensors; in a HF folder only looks
 // for config.json. Throws the errors of read_run_config (checkpoint/run_config.h), and:
-//   Error(kUsage)       the path does not exist, or holds no model; the message names runs in it
+//   Error(kUsage)       the path does not exist, is no folder, or holds no model; the message
+//                       names runs in it
 //   Error(kUsage)       the run has no checkpoint of the step
 //   Error(kUsage)       `request` chooses, and the path is no run folder
 //   Error(kCheckpoint)  the checkpoint is damaged, or all checkpoints of the run are

@@ -94,7 +94,8 @@ class SharedSave {
   void lead(const std::string& attempt, const CheckpointSnapshot& snapshot) const;
   void follow(const std::string& attempt, const CheckpointSnapshot& snapshot) const;
   void tell_folder(const std::string& attempt, const std::string& folder) const;
-  // Writes rank 0's part, waits for the others, and returns the sums of the whole files.
+  // Writes rank 0's tensors, waits for the other writers, and returns size and CRC-32C of each
+  // whole file.
   std::map<std::string, ManifestEntry> write_with_others(const std::string& attempt,
                                                          const std::filesystem::path& folder,
                                                          const CheckpointSnapshot& snapshot) const;
