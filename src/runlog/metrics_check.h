@@ -48,7 +48,8 @@ void report_damage(const MetricsDamage& damage, const RunFolder& run, const Trai
 
 // Call this if a run has no checkpoint any more and begins again at `first_step`. Moves a
 // metrics.jsonl with later updates to metrics_aside(), unless the file there is longer. Returns a
-// text for people on how far the run had come; empty if there are no later updates.
+// text for people on how far the run had come; empty if there are no later updates. Throws
+// Error(kIo).
 std::string put_metrics_aside(const RunFolder& run, int64_t first_step = 0);
 // Returns the path of metrics.jsonl.before-restart.
 std::filesystem::path metrics_aside(const RunFolder& run);

@@ -69,8 +69,8 @@ class RunLog {
   // The next three serve a run that was finished before, and need no begin().
   //
   // Returns the line of status.json if it says that the run is done at this step, with its
-  // checkpoint in this folder. Otherwise returns an empty text, also when status.json is missing,
-  // damaged or no file. In a copied or moved run it names the folder of the original.
+  // checkpoint in this folder. Otherwise returns an empty text: also when status.json is missing,
+  // damaged or no file, and in a copied or moved run, whose status.json names the old folder.
   std::string done_status(const TrainingState& state) const;
   // Logs a note that the run was finished before, and the commands that may come next.
   void note_finished(const TrainingState& state, Stop why) const;
@@ -161,8 +161,8 @@ class RunLog {
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
-  // Compares the held-out loss with the one that was expected: an event and a note at 5, 25 and
-  // 100 % of the run, and a warning where the loss leaves the interval.
+  // Compares the held-out loss with the expected loss. Writes an event and a note at 5, 25 and 99 %
+  // of the run. When the loss leaves the interval, writes an event and a warning instead.
   void compare_with_forecast(const TrainingState& state, double loss);
   // Returns the evaluations in metrics.jsonl, and the checkpoints that belong to them. `saved_step`
   // is the step of the newest checkpoint.
