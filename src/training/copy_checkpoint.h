@@ -4,9 +4,9 @@
 //
 // copy_checkpoint() copies file by file, checks each file against the manifest, and publishes by
 // rename. Only state.json changes: it names the new run, and in a branch forgets all evaluations
-// before the checkpoint's own. Before it publishes, the whole metrics.jsonl of the old run replaces
-// that of the new run, which cuts it back to the checkpoint when it begins. The old run is only
-// read.
+// before the checkpoint's own. Before it publishes, it replaces the metrics.jsonl of the new run by
+// the whole metrics.jsonl of the old run. The new run cuts the file back to the checkpoint when it
+// begins. The old run is only read.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,8 @@ struct AskedRun {
 struct ForecastOrder {
   std::vector<AskedRun> asked;   // at least one; they differ only in length and model.size
   std::filesystem::path folder;  // DIR
-  double spend = 0.1;            // most FLOPs of the ladder, as a part of the most expensive run
+  // The most FLOPs of the whole ladder, as a fraction of the FLOPs of the most expensive asked run.
+  double spend = 0.1;
 };
 
 struct ForecastResult {
@@ -37,7 +38,8 @@ struct ForecastResult {
 
 // Throws the errors of preparing data and of training, and:
 //   Error(kUsage)   a launcher has started several processes, `spend` pays for too few rungs, DIR
-//                   holds other files, or the ladder in DIR is of another config or text
+//                   holds other files, another process works in DIR, or the ladder in DIR is of
+//                   another config or text
 //   Error(kConfig)  init_from is given, or there is no held-out text
 //   Error(kData)    ladder.json is damaged, or of another version
 ForecastResult make_forecast(const ForecastOrder& order);

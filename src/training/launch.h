@@ -59,14 +59,18 @@ int train_run(const RunFolder& run, RestartableRun& training, bool json);
 
 // Trains a run that is a part of another command, in this process, and returns the exit code. If
 // the folder holds no run, begins one with `config`; else goes on with that run and its own config.
-// Writes nothing to stdout.
+// Writes nothing to stdout. Throws the errors of lock_run, make_new_run, read_run_config,
+// resolve_and_prepare, require_given_tokenizer (runlog/data_files.h) and RestartableRun.
 int train_part(const RunFolder& folder, Config config);
 
 // ---- A run that is there ----
 
 // Locks the run in `folder`, resumes it, and returns the exit code. `overrides`, as typed after
-// --set, become part of its config. `json` is as in train_run(). Throws the errors of
-// changed_config, refuse_unlike_trials, finish_branch, resolve_and_prepare and train_run.
+// --set, become part of its config. `json` is as in train_run(). For a finished run whose text or
+// tokenizer is gone, only prints the status and returns 0; it requires one process and no
+// `overrides`. Throws Error(kUsage) if config.json cannot hold the path of the folder, and the
+// errors of lock_run, changed_config, refuse_unlike_trials, finish_branch, require_given_tokenizer,
+// resolve_and_prepare, RestartableRun and train_run.
 int resume_run(const RunFolder& folder, const std::vector<std::string>& overrides, bool json);
 
 // Tells where a branch begins.
@@ -76,7 +80,9 @@ struct Branch {
 };
 // Begins a new run from a checkpoint of the run in `folder`, trains it, and returns the exit code.
 // The old run is only read. If its process replaces the newest checkpoint during the copy, takes
-// the then newest one. Throws the errors of require_new_run, checkpoint_of_branch and resume_run.
+// the then newest one. `overrides` and `json` are as in resume_run(). Throws the errors of
+// require_new_run, checkpoint_of_branch, precision_of (device/device.h), copy_checkpoint and
+// resume_run.
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json);
 

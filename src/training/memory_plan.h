@@ -25,11 +25,11 @@ struct MemoryPlan {
   // (fitting_swiglu_value of training/micro_batch_limits.h). plan_memory leaves it 0.
   int64_t swiglu_value = 0;
   int64_t micro_gradient = 0;  // of the largest micro-batch, before it is added to `gradient`
-  // Memory of the backward of one layer besides, and of the update. On a CPU both add to the peak,
-  // since its allocator keeps freed blocks (device/caching_allocator.h); 0 on a GPU.
+  // Other memory of the backward of one layer, and memory of the update. On a CPU both add to the
+  // peak, since its allocator keeps freed blocks (device/caching_allocator.h); 0 on a GPU.
   int64_t temporaries = 0;
   int64_t update = 0;
-  // Host memory of the process besides (program_bytes). plan_memory leaves it 0.
+  // Other host memory of the process (program_bytes()). plan_memory leaves it 0.
   int64_t program = 0;
   // Host memory for copies while a checkpoint is written. On a CPU without checkpoint.async, only
   // the rounded weights.

@@ -28,11 +28,12 @@ void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 // processes of the run; on a GPU their number divided by the number of GPUs, rounded up.
 int sharers_of_memory(const at::Device& device, const Processes& processes);
 
-// Numbers of positions of a micro-batch on a GPU. kFull keep the GPU busy; more save only launches
-// and sums of gradients, which is less than SwiGLU's value saves (docs/gpu.md). kUsual are for a
-// GPU whose memory is not known. kMost is the limit.
+// Positions of a micro-batch that keep a GPU busy. More positions save only launches and sums of
+// gradients, which is less than keeping SwiGLU's value saves (docs/gpu.md).
 inline constexpr int64_t kFullGpuMicroTokens = 16384;
+// The most positions on a GPU whose memory is not known.
 inline constexpr int64_t kUsualGpuMicroTokens = 32768;
+// The most positions on any GPU.
 inline constexpr int64_t kMostGpuMicroTokens = 65536;
 // Returns the most positions of a micro-batch that fit into a GPU with `available` bytes, before
 // the run allocates anything. They are whole rows of sequence.max_length, at least one, divide the
