@@ -64,8 +64,7 @@ void require_no_model(const RunFolder& run);
 // Checks the folder of a new run, without config and data, and creates nothing. Throws the errors
 // of require_no_model, and:
 //   Error(kUsage)  the folder already holds a run, or the rest of one, or lies in the checkpoints
-//   or
-//                  trials of another run
+//                  or trials of another run
 //   Error(kIo)     the folder, or the nearest existing one above it, cannot be written to
 void require_new_run(const RunFolder& run);
 
