@@ -119,15 +119,8 @@ int main(int argc, char** argv) {
   lmtrain::handle_lost_pages();
   lmtrain::report_unexpected_exits();
   const int code = lmtrain::run_command_line(argc, argv);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  // Sanitizers report at the end of an orderly exit.
-  const bool ends_at_once = lmtrain::left_in_failure();
-#else
-  const bool ends_at_once = true;
-#endif
-  // Otherwise libtorch unregisters its operators, for a third of the time of a short command, and
-  // threads of exchanges with a process that is lost may still be at work, or hang.
-  if (ends_at_once) std::_Exit(code);
+  // Threads of exchanges with a process that is lost may still be at work, or hang.
+  if (lmtrain::left_in_failure()) std::_Exit(code);
   lmtrain::expect_exit();
   return code;
 }
