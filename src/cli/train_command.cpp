@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "base/examine.h"
@@ -11,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "config/parse.h"
+#include "config/units.h"
 #include "training/launch.h"
 #include "training/preflight.h"
 
@@ -42,19 +42,29 @@ void warn_of_overlooked(const Config& given, const RunFolder& run,
       "; to change one: lmtrain resume ", shell_quoted(run.path().string()), " --set KEY=VALUE"));
 }
 
-// Says which of the overrides a run that goes on does not take, and returns the others.
-std::vector<std::string> take_overrides(const RunFolder& run,
+// Returns the overrides that a run takes when it goes on. Says which others it does not take, and
+// that train.time and model.size of the config file `given` are resolved once.
+std::vector<std::string> take_overrides(const RunFolder& run, const Config& given,
                                         const std::vector<std::string>& overrides) {
   std::vector<std::string> taken = overrides_to_go_on(overrides);
   std::vector<std::string> left;
-  std::copy_if(overrides.begin(), overrides.end(), std::back_inserter(left),
-               [&](const std::string& override) {
-                 return std::find(taken.begin(), taken.end(), override) == taken.end();
-               });
+  for (const std::string& override : overrides) {
+    if (std::find(taken.begin(), taken.end(), override) == taken.end())
+      left.push_back("--set " + override);
+  }
+  const auto is_of_file = [&](const std::string& key) {
+    return given.origins.given(key) && !given.origins.origin(key).starts_with("--set");
+  };
+  if (given.train.time && is_of_file("train.time"))
+    left.push_back("train.time " + write_duration(*given.train.time));
+  if (given.model.size && is_of_file("model.size"))
+    left.push_back("model.size " + *given.model.size);
   if (!left.empty()) {
     log_note(str("the run in ", run.path().string(),
-                 " keeps what lmtrain chose when it began; not chosen again: --set ",
-                 join(left, ", --set ")));
+                 " keeps the values that it began with; not chosen again: ", join(left, ", "),
+                 given.train.time ? "; for another length: lmtrain resume " +
+                                        shell_quoted(run.path().string()) + " --set train.tokens=N"
+                                  : ""));
   }
   return taken;
 }
@@ -67,7 +77,7 @@ int train(const TrainArguments& options) {
   RunFolder run(*config.run_dir);
   require_no_model(run);
   if (run.holds_run() && options.go_on) {
-    const std::vector<std::string> overrides = take_overrides(run, options.overrides);
+    const std::vector<std::string> overrides = take_overrides(run, config, options.overrides);
     warn_of_overlooked(config, run, overrides);
     if (!options.dry_run) return resume_run(run, overrides, options.json);
     std::cout << "would go on with the run in " << run.path().string() << std::endl;

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 // A path of 200 bytes for each of five million files.
 constexpr uint64_t kLargestList = uint64_t{1} << 30;
 constexpr std::string_view kSpecialTokensMap = "special_tokens_map.json";
+constexpr std::string_view kAddedTokens = "added_tokens.json";
 
 struct FileMark {
   uint64_t size = 0;
@@ -137,11 +138,12 @@ std::string copy_back_command(const RunFolder& run, const fs::path& path) {
     return str(" && cp ", shell_quoted((from / name).string()), " ", shell_quoted(to.string()));
   };
   std::string command = str("mkdir -p ", shell_quoted(folder.string()));
-  if (!is_there(from / Tokenizer::kTokenizerJson))
-    return command + copy(Tokenizer::kSentencePieceModel, path);
-  command += copy(Tokenizer::kTokenizerJson, path);
-  // A tokenizer.json is read together with these files beside it.
-  for (const std::string_view name : {Tokenizer::kTokenizerConfig, kSpecialTokensMap})
+  const bool is_json = is_there(from / Tokenizer::kTokenizerJson);
+  command += copy(is_json ? Tokenizer::kTokenizerJson : Tokenizer::kSentencePieceModel, path);
+  // A tokenizer is read together with these files beside it. The tokenizer_config.json that a
+  // checkpoint has with a sentencepiece model is not the given one.
+  const std::string_view other = is_json ? Tokenizer::kTokenizerConfig : kAddedTokens;
+  for (const std::string_view name : {other, kSpecialTokensMap})
     if (is_there(from / name)) command += copy(name, folder);
   return command;
 }

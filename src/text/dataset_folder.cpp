@@ -90,7 +90,8 @@ std::vector<std::string> data_files_of(const fs::path& set) {
 // shards.
 bool is_own_folder(const fs::path& folder) {
   if (is_folder(folder / "config_history") && is_file(folder / "config.json")) return true;
-  if (is_file(folder / "forecast.json") && is_file(folder / ".lock")) return true;
+  // forecast.json comes at the end, when all rungs are trained.
+  if (is_file(folder / "ladder.json") && is_file(folder / ".lock")) return true;
   if (!is_folder(folder / "index") || !is_folder(folder / "locks")) return false;
   const std::vector<std::string> locks = list_folder_if_there(folder / "locks");
   return std::any_of(locks.begin(), locks.end(),

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/support.h"
 #include "config/parse.h"
@@ -69,10 +70,14 @@ TEST_F(DataFilesTest, AGivenTokenizerThatIsGoneIsPutBackFromACheckpoint) {
       << refusal();
   lmtrain::create_directories(run.checkpoint(5));
   write_file_atomic(run.checkpoint(5) / "tokenizer.model", "its bytes");
+  for (const char* name : {"tokenizer_config.json", "added_tokens.json"})
+    write_file_atomic(run.checkpoint(5) / name, name);
   const std::string message = refusal();
   const std::string command = message.substr(message.find("mkdir -p "));
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   EXPECT_EQ(read_file(path("given/own.model")), "its bytes");
+  EXPECT_EQ(read_file(path("given/added_tokens.json")), "added_tokens.json");
+  EXPECT_FALSE(is_there(path("given/tokenizer_config.json"))) << "a checkpoint has one of its own";
   require_given_tokenizer(run, config);
 }
 

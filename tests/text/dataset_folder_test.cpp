@@ -226,7 +226,7 @@ TEST_F(DatasetFolder, UnfinishedFilesAndThoseOfToolsAreLeftOut) {
 TEST_F(DatasetFolder, RunsAndCachesOfLmtrainAreLeftOut) {
   write({"d/a.md", "d/runs/x/config.json", "d/runs/x/config_history/0001_step_00000000.json",
          "d/runs/x/metrics.jsonl", "d/runs/x/checkpoints/step_00000001/README.md",
-         "d/f/forecast.json", "d/f/.lock", "d/f/notes.md", "d/cache/index/K.json",
+         "d/f/ladder.json", "d/f/.lock", "d/f/notes.md", "d/cache/index/K.json",
          "d/cache/locks/index-K", "d/cache/shards/K/train.bin", "d/plain/config.json"});
   for (const DataFormat format : {DataFormat::kAuto, DataFormat::kText, DataFormat::kTokens}) {
     EXPECT_EQ(list("d", Role::kTrain, format), Names({"d/a.md", "d/plain/config.json"}));

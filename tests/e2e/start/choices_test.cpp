@@ -58,6 +58,14 @@ TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
   const ProcessResult changed = lmtrain({"resume", run.path(), "--set", "train.time=1h"});
   EXPECT_EQ(changed.exit_code, 2) << changed;
   EXPECT_NE(changed.err.find("give train.tokens"), std::string::npos) << changed;
+
+  const ProcessResult edited =
+      lmtrain({"train", left_open(workspace, {{"train", {{"time", "9h"}}}}), "--run-dir",
+               run.path(), "--continue"});
+  EXPECT_EQ(edited.exit_code, 0) << edited;
+  EXPECT_NE(edited.err.find("not chosen again: train.time 9h; for another length: lmtrain resume"),
+            std::string::npos)
+      << edited;
 }
 
 // A job queue starts the same command until the run is done.
