@@ -21,7 +21,7 @@ lmtrain_room(distributed MAY_INCLUDE base config batching device model optim LIB
 lmtrain_room(checkpoint
   MAY_INCLUDE base config formats tokenizer schedule batching report device ops model optim distributed LIBRARIES libtorch nlohmann_json)
 lmtrain_room(eval
-  MAY_INCLUDE base config formats tokenizer prepare schedule batching device ops model distributed LIBRARIES libtorch nlohmann_json)
+  MAY_INCLUDE base config formats text tokenizer prepare schedule batching device ops model distributed LIBRARIES libtorch nlohmann_json)
 lmtrain_room(runlog
   MAY_INCLUDE base config formats text tokenizer prepare schedule batching device ops model optim distributed checkpoint eval
   LIBRARIES libtorch nlohmann_json)

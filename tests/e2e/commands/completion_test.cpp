@@ -35,7 +35,8 @@ TEST(Completion, OfBashKnowsCommandsOptionsKeysAndFiles) {
   EXPECT_EQ(offered(workspace, "lmtrain tr"), "train\n");
   EXPECT_EQ(offered(workspace, "lmtrain train --dr"), "--dry-run\n");
   EXPECT_EQ(offered(workspace, "lmtrain train ow"), "own.json\n");
-  EXPECT_EQ(offered(workspace, "lmtrain train own.json --set optimizer.l"), "optimizer.lr=\n");
+  EXPECT_EQ(offered(workspace, "lmtrain train own.json --set optimizer.l"),
+            "optimizer.lr=\noptimizer.lr_factor=\n");
   EXPECT_EQ(offered(workspace, "lmtrain config sh"), "show\n");
   EXPECT_EQ(offered(workspace, "lmtrain config show --j"), "--json\n");
   EXPECT_EQ(offered(workspace, "lmtrain config explain clip."), "clip.type\nclip.max\n");
