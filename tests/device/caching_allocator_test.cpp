@@ -27,14 +27,15 @@ class CachingAllocatorTest : public ::testing::Test {
 
 TEST_F(CachingAllocatorTest, ABlockWaitsForATensorOfItsSize) {
   const size_t before = allocator.bytes_in_use();
+  const c10::DataPtr other = allocator.allocate(64 * kMiB);
   const void* block = nullptr;
   {
     const c10::DataPtr data = allocator.allocate(8 * kMiB);
     block = data.get();
-    EXPECT_EQ(allocator.bytes_in_use(), before + 8 * kMiB);
+    EXPECT_EQ(allocator.bytes_in_use(), before + 72 * kMiB);
     EXPECT_EQ(allocator.bytes_waiting(), 0U);
   }
-  EXPECT_EQ(allocator.bytes_in_use(), before);
+  EXPECT_EQ(allocator.bytes_in_use(), before + 64 * kMiB);
   EXPECT_EQ(allocator.bytes_waiting(), 8 * kMiB);
   {
     const c10::DataPtr smaller = allocator.allocate(2 * kMiB);
