@@ -17,10 +17,9 @@ constexpr double kPasses = 4;  // as good as new text up to here (Muennighoff et
 constexpr double kMostTokens = 20e6;
 
 // A run of T tokens has batches of kBatchFactor * T^kBatchPower tokens, and of at least
-// kTokensOfWidth * hidden_size: for smaller batches the update takes too much of the time.
+// kLeastBatchOfWidth * hidden_size.
 constexpr double kBatchFactor = 0.3;
 constexpr double kBatchPower = 0.6;
-constexpr double kTokensOfWidth = 8;
 // The longest rows of a run.
 constexpr int64_t kShortest = 128;
 constexpr int64_t kLongest = 1024;
@@ -117,7 +116,7 @@ void choose_shape(Config& config, const RunFacts& facts, double tokens, double p
 }
 
 double wanted_batch(const Config& config, double tokens) {
-  return std::max(kTokensOfWidth * static_cast<double>(config.model.hidden_size),
+  return std::max(kLeastBatchOfWidth * static_cast<double>(config.model.hidden_size),
                   kBatchFactor * std::pow(tokens, kBatchPower));
 }
 

@@ -21,6 +21,10 @@ struct RunFacts {
   bool keeps_size = false;                 // leave the shape of the model as it is
 };
 
+// A batch of the recipe has at least so many tokens for each unit of hidden_size: for smaller
+// batches the update takes too much of the time.
+inline constexpr double kLeastBatchOfWidth = 8;
+
 // Returns whether the recipe chooses settings of `config`.
 bool takes_recipe(const Config& config);
 // Returns whether the recipe chooses the run's length: takes_recipe(), and none of train.steps,

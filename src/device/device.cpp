@@ -223,9 +223,9 @@ at::Tensor host_buffer(at::IntArrayRef shape, at::ScalarType dtype, const at::De
 }
 
 void configure_runtime(int num_threads) {
-  // Activations of a step are freed and asked for again in the next: keep them in the heap instead
-  // of giving the pages back to the system and faulting them in anew. (A threshold for mmap cannot
-  // be set above 32 MiB, so it is turned off.)
+  // What a step frees, the next one asks for again: the heap keeps it instead of giving the pages
+  // back to the system and faulting them in anew. (A threshold for mmap cannot be set above 32 MiB,
+  // so it is turned off.) Large tensors are beside the heap.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/model_family.h"
+#include "config/recipe.h"
 #include "schedule/loss_law.h"
 
 namespace lmtrain {
@@ -17,7 +18,6 @@ constexpr int kSteps = 5;                     // costs
 constexpr double kLeastSteps = 32;            // of a rung
 constexpr double kLeastTokens = 1e4;          // the batch of fewer is less than 32nd of them
 constexpr double kSettledTokens = 1e6;        // the recipe's batch makes kSettledSteps of them
-constexpr double kBatchOfWidth = 8;           // the recipe's least batch, in tokens
 constexpr double kEvaluation = 1.0 / 3;       // the cost of a token, to that of a token trained
 constexpr double kEvaluationShare = 0.2;
 constexpr double kBetween = 4, kMostBetween = 19;  // evaluations between the first and the last
@@ -116,7 +116,7 @@ class Ladder {
     const auto row = static_cast<double>(std::max(spec_.max_length, spec_.batch_tokens));
     if (!settled_) return std::max(kLeastTokens, kLeastSteps * row);
     if (spec_.batch_tokens > 0) return kSettledSteps * row;
-    const auto batch = std::max(row, kBatchOfWidth * static_cast<double>(model.hidden_size));
+    const auto batch = std::max(row, kLeastBatchOfWidth * static_cast<double>(model.hidden_size));
     return std::max(kSettledTokens, kSettledSteps * batch);
   }
 
