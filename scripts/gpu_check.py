@@ -56,6 +56,7 @@ GROUPS = {
 }
 MOST_BESIDE = 8  # processes of `correctness`: each has a context and its tensors in the GPU's 80 GB
 OVER_ITS_ESTIMATE = 1.5  # times an item's seconds, after which it is stopped
+SECONDS_OF_A_CALL = 350  # of a group, where --seconds says nothing: at most six minutes with the start of the machine
 SECONDS_TO_END = 5  # of a call, after its last row
 REHEARSAL = 0.1  # of an item's estimate is enough where a CPU takes the GPU's place and models are tiny
 
@@ -320,7 +321,7 @@ def parse_arguments():
     for option, default in (("--lmtrain", os.path.join(build, "lmtrain")), ("--build", build), ("--torch-version", "")):
         parser.add_argument(option, default=default, help=argparse.SUPPRESS)
     parser.add_argument("--report", help="the report, a file of this call alone; default: gpu_check-DATE.json")
-    parser.add_argument("--seconds", type=float, help="end before so many seconds are over, unpacking and building among them; default: as long as it takes")
+    parser.add_argument("--seconds", type=float, help=f"end before so many seconds are over, unpacking and building among them; default: as long as it takes, {SECONDS_OF_A_CALL} for correctness or speed alone")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="cpu: a rehearsal with tiny models; scripts/gpu_rehearsal.sh has the stand-ins that it needs without a GPU")
     parser.add_argument("--beside", type=int, metavar="N", help="so many items beside each other; default: 1, and for `correctness` alone 2 to 8, as the processors allow")
     parser.add_argument("--list", action="store_true", help="print every item, with the seconds it takes at most on an H100")
@@ -343,6 +344,8 @@ def main():
             return
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folder of work goes, and the report is whole
         began = float(os.environ.get("LMTRAIN_CHECK_BEGAN", time.time()))
+        if arguments.seconds is None and arguments.sections and set(arguments.sections) <= set(GROUPS):
+            arguments.seconds = SECONDS_OF_A_CALL * len(arguments.sections)
         budget = Budget(arguments.seconds, max(0.0, time.time() - began))
         report = context.report = Report(path, describe_machine(arguments))
         count = beside(arguments)
