@@ -21,7 +21,10 @@ from gpu_report import BENCHMARKS
 BATCH_TOKENS, MICRO_TOKENS = 131072, 32768
 STEPS, DROPPED = {"124m": 12, "350m": 10, "1.1b": 8}, 3
 # Seconds that a contestant takes at most: with the start of the process, and compiling.
-SECONDS = {"124m": {"prepare": 15, "compile": 50}, "350m": {"prepare": 20, "compile": 60}, "1.1b": {"prepare": 40, "compile": 75}}
+SECONDS = {
+    "124m": {"prepare": 15, "compile": 50, "trainer": 25}, "350m": {"prepare": 20, "compile": 60, "trainer": 40},
+    "1.1b": {"prepare": 40, "compile": 75, "trainer": 70},
+}
 SECONDS_OF_OTHERS = {"124m": 20, "350m": 25, "1.1b": 30}
 PEERS = ("compile", "trainer", "loop")
 GROWTH = 0.9  # of the FLOP/s at 1024 that are wanted at 8192
