@@ -225,7 +225,7 @@ class Part:
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.sched_setaffinity(0, self.cores)
-            context.work, context.memo = self.folder, {}
+            context.work, context.memo = self.folder, dict(context.memo)
             context.report = Report(self.report_path(), {})
             run_item(context, self.item, budget)
             status = 0
