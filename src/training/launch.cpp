@@ -381,8 +381,10 @@ RestartableRun make_new_run(Config& config, RunFolder& run) {
       PreflightStage::kNewRun,
       {.config = config, .num_processes = joined_processes().count(), .data = &data, .run = &run});
   RunIdentity identity{.id = random_id()};
-  if (config.init_from) identity.init_from = weights_digest(*config.init_from);
-  start_times().end_phase("digest");
+  if (config.init_from) {
+    identity.init_from = weights_digest(*config.init_from);
+    start_times().end_phase("digest");
+  }
   run = RunFolder(run.path(), std::move(identity));
   RestartableRun training(config, data, run, /*is_new=*/true, joined_processes());
   if (const std::optional<RunPlan> plan = training.plan()) {

@@ -84,8 +84,8 @@ TEST(Outputs, EventsAndStatus) {
   }
   EXPECT_NEAR(first_steps[0].at("seconds"), seconds, 0.01);  // each is rounded to 0.001
   EXPECT_EQ(field_names(first_steps[0].at("phases")),
-            (Names{"program", "config", "device", "data", "settings", "digest", "model", "weights",
-                   "order", "run folder", "trial", "evaluation", "step"}));
+            (Names{"program", "config", "device", "data", "settings", "model", "weights", "order",
+                   "run folder", "trial", "evaluation", "step"}));
   const std::vector<Json> saves = run.events("save");
   ASSERT_EQ(saves.size(), 14U);  // every third step and the last
   for (size_t i = 0; i < saves.size(); ++i) {
