@@ -126,10 +126,11 @@ Hash128 hash128(std::string_view bytes) {
 
 uint64_t hash64(std::string_view bytes) { return hash128(bytes).low; }
 
-Hasher& Hasher::add(std::string_view field) { return add_hashed(field.size(), hash128(field)); }
-
-Hasher& Hasher::add_hashed(uint64_t size, const Hash128& hash) {
-  return add(size).add(hash.low).add(hash.high);
+Hasher& Hasher::add(std::string_view field) {
+  const Hash128 hash = hash128(field);
+  add(field.size());
+  add(hash.low);
+  return add(hash.high);
 }
 
 Hasher& Hasher::add(uint64_t value) {

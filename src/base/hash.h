@@ -51,8 +51,6 @@ class Hasher {
   explicit Hasher(const Hash128& digest) : low_(digest.low), high_(digest.high) {}
   Hasher& add(std::string_view field);
   Hasher& add(uint64_t value);
-  // Adds a text by its size and its hash128(), which other threads may have computed.
-  Hasher& add_hashed(uint64_t size, const Hash128& hash);
   Hash128 digest() const { return {low_, high_}; }
 
  private:

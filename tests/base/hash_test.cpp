@@ -109,12 +109,6 @@ TEST(Hasher, KeepsFieldsApart) {
   EXPECT_NE(of("ab", ""), Hasher().add("ab").digest());
 }
 
-TEST(Hasher, TakesTheHashOfATextForTheText) {
-  const std::string text = "some text";
-  EXPECT_EQ(Hasher().add("a").add_hashed(text.size(), hash128(text)).digest(),
-            Hasher().add("a").add(text).digest());
-}
-
 TEST(Hasher, NeverChanges) {
   EXPECT_EQ(Hasher().add("corpus").add(uint64_t{42}).digest().hex(),
             "9d951cf5a5a7ba8fbb5ada3c3ff953f1");
