@@ -5,6 +5,7 @@ micro-batch that is too large for a contestant's memory is halved until it fits,
 What a section's contestants need is prepared by processors alone, so a call prepares its later sections beside its first one.
 """
 
+import glob
 import importlib.util
 import json
 import os
@@ -243,7 +244,7 @@ def first_run(context):
     config = {
         "name": "first", "device": context.device, "tokenizer": {"train": {"vocab_size": 512}},
         "data": {"train": [os.path.join(REPO, "data", "sample")], "cache_dir": os.path.join(work_of(context, "first-step"), "cache")},
-        "model": {"size": size}, "train": {"steps": steps}, "log": {"every": 1, "tensorboard": False},
+        "model": {"size": size.upper()}, "train": {"steps": steps}, "log": {"every": 1, "tensorboard": False},
     }
     place = os.path.join(work_of(context, "first-step"), "first")
 
@@ -275,9 +276,10 @@ def corpus(context):
     few = os.path.join(work_of(context, TIME_TO_LOSS), "few")
     if not os.path.exists(few):
         os.makedirs(few)
-        for name in sorted(os.listdir(os.path.join(torch, "nn", "modules")))[:40]:
-            if name.endswith(".py"):
-                shutil.copy(os.path.join(torch, "nn", "modules", name), few)
+        sources = sorted(glob.glob(os.path.join(torch, "**", "*.py"), recursive=True))
+        # Small ones, and so many that a hundredth of them is some.
+        for place, path in enumerate([path for path in sources if 1000 < os.path.getsize(path) < 5000][:300]):
+            shutil.copyfile(path, os.path.join(few, f"{place}.py"))
     return few
 
 

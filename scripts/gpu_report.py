@@ -21,7 +21,7 @@ BENCHMARKS = {
     "bench-1.1b-8192": ("1.1b", 8192, 0.52),  # within 10 % of the shorter length's
 }
 AGAINST_COMPILE, AGAINST_TRAINER, FIRST_STEP_SECONDS, TIMES_SOONER = 1.1, 1.5, 3.0, 10
-SCREEN_LINES, SCREEN_WIDTH = 40, 160
+SCREEN_LINES, SCREEN_WIDTH = 40, 200
 LOSS_TOLERANCE = 0.05  # of any step, against the plain loop in bf16
 
 

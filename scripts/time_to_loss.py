@@ -299,7 +299,7 @@ def lmtrain_settings(arguments, work):
         f"device={arguments.device}",
     ]
     if arguments.size:
-        settings += [f"model.size={arguments.size}", f"tokenizer.train.vocab_size={arguments.vocab_size}", f"train.tokens={arguments.tokens}",
+        settings += [f"model.size={arguments.size.upper()}", f"tokenizer.train.vocab_size={arguments.vocab_size}", f"train.tokens={arguments.tokens}",
                      "checkpoint.every=0", "checkpoint.keep_best=0", "log.tensorboard=false"]
         arguments.config = os.path.join(work, arguments.name + ".config.json")
         write_json(arguments.config, {"name": arguments.name})
