@@ -119,7 +119,7 @@ def lmtrain_config(name, spec):
         "init_from": os.path.join(work, "start"),
         "tokenizer": {"model": os.path.join(work, "tokenizer.model")},
         "data": {
-            "train": [{"path": os.path.join(work, "tokens.bin")}], "eval_fraction": 0, "format": "tokens",
+            "train": [{"path": os.path.join(work, "tokens.bin")}], "eval_fraction": 0, "format": "tokens", "token_dtype": "uint32",
             "cache_dir": os.path.join(work, "lmtrain-cache"), "shuffle": False,
         },
         "sequence": {
