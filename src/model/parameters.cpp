@@ -3,6 +3,8 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "device/device.h"
+#include "device/dispatch.h"
+#include "device/gpu_normals.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
@@ -26,6 +28,11 @@ bool is_layer_output(const ParameterSpec& spec) {
          spec.name.ends_with(".mlp.down_proj.weight");
 }
 
+// The seed of a tensor's own random numbers.
+uint64_t key_of(const ParameterSpec& spec, int64_t seed) {
+  return hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
+}
+
 // Elements that go to a GPU at once when weights are made: 64 MiB.
 constexpr int64_t kMadeAtOnce = int64_t{16} << 20;
 
@@ -40,7 +47,7 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
     std::fill_n(values, count, 0.0F);
     return;
   }
-  const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
+  const uint64_t key = key_of(spec, seed);
   parallel_for_queued(count, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto index = static_cast<uint64_t>(first + i);
@@ -48,6 +55,21 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
           static_cast<float>(initializer_range * random_normal(key, RandomStream::kInit, index));
     }
   });
+}
+
+// Sets a tensor of a GPU that the program has kernels for.
+void initialize_on_gpu(const ParameterSpec& spec, int64_t seed, double initializer_range,
+                       Initializer initializer, const at::Tensor& values) {
+  if (spec.shape.size() == 1) {
+    values.fill_(spec.name.ends_with(".bias") ? 0.0 : 1.0);
+    return;
+  }
+  if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) {
+    values.zero_();
+    return;
+  }
+  const uint64_t key = hash_combine(key_of(spec, seed), static_cast<uint64_t>(RandomStream::kInit));
+  fill_with_normals(values, key, initializer_range);
 }
 
 // Checks block by block, so that isfinite() allocates little beside the weights.
@@ -171,6 +193,11 @@ void Parameters::initialize(int64_t seed, double initializer_range, Initializer 
   if (master_.is_cpu() && master_.scalar_type() == at::kFloat) {
     initialize_masters(seed, initializer_range, initializer,
                        [](const ParameterSpec&) { return true; });
+  } else if (has_cuda_kernel(master_) && master_.scalar_type() == at::kFloat) {
+    for (const ParameterSpec& spec : layout_.parameters()) {
+      initialize_on_gpu(spec, seed, initializer_range, initializer,
+                        master_.narrow(0, spec.offset, spec.numel()));
+    }
   } else {
     // The threads make the next elements while a GPU fetches these; no host memory holds them all.
     for (const ParameterSpec& spec : layout_.parameters()) {
