@@ -32,7 +32,7 @@ GROWTH = 0.9  # of the FLOP/s at 1024 that are wanted at 8192
 TINY, TINY_STEPS = "5m", 60
 TIME_TO_LOSS = "time-to-loss"
 # Of a size: seconds at most, tokens of both sides and of each run that chooses the peer's rate, tokens of lmtrain's own shorter schedules.
-TIMES_TO_LOSS = {"30m": (80, 10_000_000, 2_500_000, "1M,2M"), "124m": (130, 10_000_000, 2_000_000, "1M,2M")}
+TIMES_TO_LOSS = {"30m": (80, 8_000_000, 2_000_000, "1M,2M"), "124m": (130, 8_000_000, 2_000_000, "1M,2M")}
 REHEARSED_TIME_TO_LOSS = ("100k", 60_000, 20_000, "20K")
 
 

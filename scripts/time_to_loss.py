@@ -27,6 +27,7 @@ machine. `--set` goes to lmtrain alone.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import hashlib
 import json
@@ -187,9 +188,11 @@ class Peer:
         })
         environment = os.environ | {"OMP_NUM_THREADS": str(self.arguments.threads), "HF_HUB_OFFLINE": "1"}
         run([sys.executable, os.path.abspath(__file__), "--peers", path], missing[0][1] + ".log", env=environment)
-        for (_, lr, _), folder in missing:
-            judged = self.judge(folder)
-            write_json(folder + ".json", {"lr": lr, "seconds": read_json(folder + ".seconds.json")["seconds"], "loss": judged["loss"]})
+        # On a GPU most of the time is the start of a process.
+        with concurrent.futures.ThreadPoolExecutor(len(missing) if self.arguments.device == "cuda" else 1) as pool:
+            judged = list(pool.map(self.judge, [folder for _, folder in missing]))
+        for ((_, lr, _), folder), one in zip(missing, judged):
+            write_json(folder + ".json", {"lr": lr, "seconds": read_json(folder + ".seconds.json")["seconds"], "loss": one["loss"]})
 
     def judge(self, folder):
         on_gpu = ["--device", "cuda", "--precision", "bf16"] if self.arguments.device == "cuda" else []
