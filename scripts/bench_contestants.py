@@ -106,6 +106,11 @@ def micro_batches(tokens, spec, step):
         yield inputs[row : row + micro_rows].to(spec["device"]), targets[row : row + micro_rows].to(spec["device"])
 
 
+def rate_factor(spec, step):
+    """The learning rate of a step (the first is 0), as a part of the peak: lmtrain's linear warm-up, docs/schedules.md."""
+    return min(1.0, spec["warmup_start"] + (1 - spec["warmup_start"]) * step / spec["warmup_steps"])
+
+
 def now(spec):
     """Seconds, when all that was given to the device is done."""
     if spec["device"] == "cuda":
@@ -219,6 +224,8 @@ def loop(spec, compiled=False, dtype=None, transformers_model=False):
             loss.backward()
             loss_of_step += loss.detach()
         torch.nn.utils.clip_grad_norm_(model.parameters(), spec["clip"])
+        for group in optimizer.param_groups:
+            group["lr"] = rule["lr"] * rate_factor(spec, step)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss_of_step.item())
@@ -259,10 +266,16 @@ def trainer(spec):
             losses.append(loss.detach())
             return loss
 
+        def create_scheduler(self, num_training_steps, optimizer=None):
+            # Trainer's own warm-up begins at 0, and the first step would change nothing.
+            optimizer = self.optimizer if optimizer is None else optimizer
+            self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(spec, step))
+            return self.lr_scheduler
+
     arguments = TrainingArguments(
         output_dir=os.path.join(spec["work"], "trainer"), use_cpu=spec["device"] == "cpu", bf16=spec["precision"] == "bf16",
         per_device_train_batch_size=spec["micro_rows"], gradient_accumulation_steps=num_micro_batches,
-        max_steps=spec["steps"], learning_rate=rule["lr"], lr_scheduler_type="constant", weight_decay=rule["weight_decay"],
+        max_steps=spec["steps"], learning_rate=rule["lr"], weight_decay=rule["weight_decay"],
         adam_beta1=rule["betas"][0], adam_beta2=rule["betas"][1], adam_epsilon=rule["eps"], max_grad_norm=spec["clip"],
         save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True, remove_unused_columns=False,
         train_sampling_strategy="sequential",  # the same order as the others

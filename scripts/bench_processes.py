@@ -25,6 +25,8 @@ SIZES = {
     ),
 }
 OPTIMIZER = dict(lr=1e-3, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.1)
+# The rate rises over more steps than a comparison has. At once at 1e-3 a model of 1.1B diverges in every contestant, and losses say nothing then.
+WARMUP_STEPS, WARMUP_START = 100, 0.01
 CLIP = 1.0
 STEPS_BEYOND = 5  # of a run that is killed
 # Settings of lmtrain's contestants, and the names of the Python ones.
@@ -53,13 +55,14 @@ def make_spec(work, size, length, steps, batch_tokens, micro_tokens, device, pre
     return {
         "work": work, "model": SIZES[size], "length": length, "steps": steps, "rows": batch_tokens // length,
         "micro_rows": micro_tokens // length, "device": device, "precision": precision, "threads": threads,
-        "optimizer": OPTIMIZER, "clip": CLIP, "corpus": corpus and os.path.abspath(corpus),
+        "optimizer": OPTIMIZER, "warmup_steps": WARMUP_STEPS, "warmup_start": WARMUP_START, "clip": CLIP,
+        "corpus": corpus and os.path.abspath(corpus),
     }
 
 
 def run_process(command, threads, log, output=None, enough=None):
     """(exit status, largest resident size in bytes); standard output goes to `output`, or to the log too. Where enough() is
-    given, it is asked ten times a second, and the process is killed once it says so; its status is then 0."""
+    given, it is asked fifty times a second, and the process is killed once it says so; its status is then 0."""
     environment = os.environ | {
         "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false",
@@ -74,7 +77,7 @@ def run_process(command, threads, log, output=None, enough=None):
                 if not killed and enough():
                     process.kill()
                     killed = True
-                time.sleep(0.1)
+                time.sleep(0.02)
                 ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         except BaseException:  # stopped from outside, for want of time
             process.kill()
@@ -108,14 +111,15 @@ def steps_of(metrics):
     return [line for line in map(json.loads, complete) if "elapsed" in line and "loss" in line]
 
 
-def run_lmtrain(name, spec, binary):
+def lmtrain_config(name, spec):
+    """The config of a contestant of LMTRAIN, from the weights that all start from."""
     work = spec["work"]
-    config = {
+    return {
         "name": "bench", "seed": 1, "device": spec["device"], "precision": spec["precision"], "threads": spec["threads"],
         "init_from": os.path.join(work, "start"),
         "tokenizer": {"model": os.path.join(work, "tokenizer.model")},
         "data": {
-            "train": [{"path": os.path.join(work, "tokens.bin")}], "eval_fraction": 0, "format": "tokens",
+            "train": [{"path": os.path.join(work, "tokens.bin")}], "eval_fraction": 0, "format": "tokens", "token_dtype": "uint32",
             "cache_dir": os.path.join(work, "lmtrain-cache"), "shuffle": False,
         },
         "sequence": {
@@ -124,14 +128,20 @@ def run_lmtrain(name, spec, binary):
         },
         "batch": {"tokens": spec["rows"] * spec["length"], "micro_tokens": spec["micro_rows"] * spec["length"]},
         "optimizer": {"type": "adamw", **OPTIMIZER},
-        "lr_schedule": {"type": "constant", "warmup": 0},
+        "lr_schedule": {"type": "constant", "warmup": spec["warmup_steps"], "warmup_start": spec["warmup_start"]},
         "clip": {"type": "norm", "max": CLIP},
         "train": {"steps": spec["steps"] + STEPS_BEYOND},
         "eval": {"every": 0},
         "checkpoint": {"every": 0},
         "log": {"every": 1, "tensorboard": False},
     } | LMTRAIN[name]
-    path, run, log = (os.path.join(work, name + ending) for ending in (".json", "-run", ".log"))
+
+
+def train_steps(binary, config, place, threads, steps):
+    """{"lines": of so many steps in metrics.jsonl, "start_seconds", "start": the fields of event `first_step`, "warnings", "memory": the process's
+    largest resident size} of a run of lmtrain, which is killed after the last step that counts: the checkpoint of 1.1b has 13 GB, and would
+    only take time. Files are called `place`, and an ending. start_seconds: from the start of the program to the end of its first step."""
+    path, run, log = (place + ending for ending in (".json", "-run", ".log"))
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file, indent=1)
     shutil.rmtree(run, ignore_errors=True)
@@ -139,24 +149,40 @@ def run_lmtrain(name, spec, binary):
     started, seen = time.monotonic(), []
 
     def enough():
-        steps = len(steps_of(metrics))
-        if steps > 0 and not seen:
+        lines = steps_of(metrics)
+        if lines and not seen:
             seen.append(time.monotonic() - started)
-        return steps >= spec["steps"]
+        return len(lines) >= steps
 
-    # The run is killed after the last step that counts: its checkpoint of 13 GB at 1.1b would only take time.
-    status, resident = run_process([binary, "train", path, "--run-dir", run], spec["threads"], log, enough=enough)
+    status, resident = run_process([binary, "train", path, "--run-dir", run], threads, log, enough=enough)
     if status != 0:
-        raise ContestantFailed(name, status, log)
-    lines = steps_of(metrics)[: spec["steps"]]
+        raise ContestantFailed("lmtrain", status, log)
+    lines, start = steps_of(metrics)[:steps], first_step_of(os.path.join(run, "events.jsonl"))
     shutil.rmtree(run)
-    elapsed = [0.0] + [line["elapsed"] for line in lines]
     with open(log, encoding="utf-8", errors="replace") as file:
         warnings = [line.strip() for line in file if line.startswith("warning:")]
+    return {"lines": lines, "start_seconds": seen[0] if seen else None, "start": start, "warnings": warnings, "memory": resident}
+
+
+def first_step_of(events):
+    """The event `first_step` of a run's events.jsonl: when the first step was done, and which seconds before it went where; {} without it."""
+    try:
+        with open(events, encoding="utf-8") as file:
+            complete = [json.loads(line) for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return {}
+    return next((event for event in complete if event.get("event") == "first_step"), {})
+
+
+def run_lmtrain(name, spec, binary):
+    work = spec["work"]
+    place = os.path.join(work, name)
+    trained = train_steps(binary, lmtrain_config(name, spec), place, spec["threads"], spec["steps"])
+    elapsed = [0.0] + [line["elapsed"] for line in trained["lines"]]
     bench = os.path.join(work, "lmtrain-bench.json")
-    status, _ = run_process([binary, "bench", path, "--steps", "1", "--json"], spec["threads"], log, bench)
+    status, _ = run_process([binary, "bench", place + ".json", "--steps", "1", "--json"], spec["threads"], place + ".log", bench)
     if status != 0:
-        raise ContestantFailed(name, status, log)
+        raise ContestantFailed(name, status, place + ".log")
     with open(bench, encoding="utf-8") as file:
         measured = json.load(file)
     of_length = measured["lengths"][0]
@@ -165,10 +191,11 @@ def run_lmtrain(name, spec, binary):
         "data_sheet_rate": measured["data_sheet_flops_per_second"],
         "flops_per_token": of_length["flops_per_token"],
         "times": [b - a for a, b in zip(elapsed, elapsed[1:])],
-        "start_seconds": seen[0] if seen else None,  # from the start of the program to the end of its first step, the trial of all shapes within
-        "losses": [line["loss"] for line in lines],
-        "memory": of_length["peak_memory"] if spec["device"] == "cuda" else resident,
-        "warnings": warnings,
+        "start_seconds": trained["start_seconds"],
+        "start": trained["start"],
+        "losses": [line["loss"] for line in trained["lines"]],
+        "memory": of_length["peak_memory"] if spec["device"] == "cuda" else trained["memory"],
+        "warnings": trained["warnings"],
     }
 
 

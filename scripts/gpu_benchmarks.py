@@ -2,50 +2,137 @@
 
 All contestants of a section have the same model, start from the same weights and take the same tokens (bench_processes.py). A
 micro-batch that is too large for a contestant's memory is halved until it fits, so each has its own, and the row says which.
+What a section's contestants need is prepared by processors alone, so a call prepares its later sections beside its first one.
 """
 
+import glob
+import importlib.util
 import json
 import os
+import shutil
 import statistics
-import subprocess
 import sys
+import time
 
-from bench_processes import LMTRAIN, REPO, SIZES, ContestantFailed, make_spec, run_contestant, run_python
-from gpu_programs import NO_FP8, has_fp8, run
+from bench_processes import LMTRAIN, REPO, SIZES, ContestantFailed, lmtrain_config, make_spec, run_contestant, run_python, train_steps
+from gpu_programs import NO_FP8, has_fp8, kill_with_descendants, run
 from gpu_report import BENCHMARKS
 
 BATCH_TOKENS, MICRO_TOKENS = 131072, 32768
-STEPS, DROPPED = 12, 3
+STEPS, DROPPED = {"124m": 12, "350m": 10, "1.1b": 8}, 3
 # Seconds that a contestant takes at most: with the start of the process, and compiling.
-SECONDS = {"124m": {"prepare": 30, "compile": 60}, "350m": {"prepare": 40, "compile": 75}, "1.1b": {"prepare": 60, "compile": 90}}
-SECONDS_OF_OTHERS = {"124m": 25, "350m": 30, "1.1b": 40}
+SECONDS = {
+    "124m": {"prepare": 15, "compile": 50, "trainer": 25}, "350m": {"prepare": 20, "compile": 60, "trainer": 40},
+    "1.1b": {"prepare": 40, "compile": 75, "trainer": 70},
+}
+SECONDS_OF_OTHERS = {"124m": 20, "350m": 25, "1.1b": 30}
 PEERS = ("compile", "trainer", "loop")
 GROWTH = 0.9  # of the FLOP/s at 1024 that are wanted at 8192
+# The run whose first step is timed: from text to the end of 60 steps, as a first try is.
+TINY, TINY_STEPS = "5m", 60
+TIME_TO_LOSS = "time-to-loss"
+# Of a size: seconds at most, tokens of both sides and of each run that chooses the peer's rate, tokens of lmtrain's own shorter schedules.
+TIMES_TO_LOSS = {"30m": (80, 8_000_000, 2_000_000, "1M,2M"), "124m": (130, 8_000_000, 2_000_000, "1M,2M")}
+REHEARSED_TIME_TO_LOSS = ("100k", 60_000, 20_000, "20K")
+
+
+def num_processors():
+    return len(os.sched_getaffinity(0))
 
 
 def missing_packages():
-    """Why the contestants in Python cannot run; empty where they can."""
-    done = subprocess.run([sys.executable, "-c", "import torch, transformers, accelerate"], stderr=subprocess.PIPE, text=True, check=False)
-    return "" if done.returncode == 0 else f"{sys.executable}: {done.stderr.strip().split(chr(10))[-1]}"
+    """Why the contestants in Python cannot run; empty where they can. Looking costs nothing; importing takes ten seconds."""
+    missing = [name for name in ("torch", "transformers", "accelerate") if importlib.util.find_spec(name) is None]
+    return f"{sys.executable} has no {', '.join(missing)}" if missing else ""
+
+
+def work_of(context, section):
+    path = os.path.join(context.work, section)
+    os.makedirs(path, exist_ok=True)  # a contestant before this one may have found no room to prepare
+    return path
+
+
+def spec_of(context, section):
+    size, length, _ = BENCHMARKS[section]
+    threads = min(8, num_processors())
+    return make_spec(work_of(context, section), size, length, STEPS[size], BATCH_TOKENS, MICRO_TOKENS, "cuda", "bf16", threads)
 
 
 def prepared(context, section):
     """(what all contestants of a section are given, why they cannot be compared)"""
 
     def prepare():
-        size, length, _ = BENCHMARKS[section]
         if not context.on_gpu:
             return None, "a rehearsal has no GPU to measure"
-        lack = missing_packages()
+        lack = context.once("packages", missing_packages)
         if lack:
             return None, lack
-        work = os.path.join(context.work, section)
-        os.makedirs(work, exist_ok=True)  # a contestant before this one may have found no room to prepare
-        spec = make_spec(work, size, length, STEPS, BATCH_TOKENS, MICRO_TOKENS, "cuda", "bf16", min(8, os.cpu_count() or 1))
-        run_python("prepare", spec)
+        spec = spec_of(context, section)
+        if not context.ahead or not context.ahead.waits_for(section):
+            run_python("prepare", spec)
         return spec, ""
 
     return context.once(("prepared", section), prepare)
+
+
+class Ahead:
+    """A process that prepares sections, in their order, on the upper half of the processors, while the lower half measures the first
+    ones. No figure of a GPU hangs on the processors that it takes."""
+
+    def __init__(self, context, sections):
+        self.folder, cores = context.work, sorted(os.sched_getaffinity(0))
+        self.all, half = set(cores), len(cores) // 2
+        sys.stdout.flush()
+        self.process = os.fork()
+        if self.process == 0:
+            status = 1
+            try:
+                os.sched_setaffinity(0, cores[half:])
+                for section in sections:
+                    self.prepare(context, section)
+                status = 0
+            finally:
+                os._exit(status)
+        os.sched_setaffinity(0, cores[:half])
+
+    def prepare(self, context, section):
+        if section == TIME_TO_LOSS:
+            run(time_to_loss_command(context, next(iter(TIMES_TO_LOSS))) + ["--prepare"])
+        else:
+            run_python("prepare", spec_of(context, section) | {"threads": num_processors()})
+        with open(self.path(section), "w", encoding="utf-8"):
+            pass
+
+    def path(self, section):
+        return os.path.join(self.folder, f"{section}.prepared")
+
+    def is_over(self):
+        """Whether the process has ended; the processors are then all there again."""
+        if self.process is not None and os.waitpid(self.process, os.WNOHANG)[0]:
+            self.process = None
+            os.sched_setaffinity(0, self.all)
+        return self.process is None
+
+    def waits_for(self, section):
+        """Whether the section is prepared, once that is known."""
+        while not os.path.exists(self.path(section)):
+            if self.is_over():
+                return os.path.exists(self.path(section))
+            time.sleep(0.1)
+        return True
+
+    def end(self):
+        if not self.is_over():
+            kill_with_descendants(self.process)
+            os.waitpid(self.process, 0)
+            self.process = None
+
+
+def prepare_ahead(context, items):
+    """Begins to prepare what these items need, where that is more than one section."""
+    sections = list(dict.fromkeys(section for section, *_ in items if section in BENCHMARKS or section == TIME_TO_LOSS))
+    if context.on_gpu and len(sections) > 1 and num_processors() >= 8 and not context.once("packages", missing_packages):
+        context.ahead = Ahead(context, sections)
 
 
 def measure(context, section, name, row):
@@ -84,7 +171,7 @@ def numbers_of(context, section, spec, result):
     }
     if "flops_per_token" in result:
         rates = context.memo[("rates", section)] = {key: result[key] for key in ("flops_per_token", "data_sheet_rate", "matmul_rate")}
-        numbers |= {"start_seconds": result["start_seconds"], "warnings": result["warnings"] or None}
+        numbers |= {"start_seconds": result["start_seconds"], "start": result["start"].get("phases"), "warnings": result["warnings"] or None}
     else:
         rates = context.memo.get(("rates", section))
     if rates and rates["data_sheet_rate"]:
@@ -129,15 +216,114 @@ def growth(context):
     context.report.add("1.1b", kept >= GROWTH, of_rate_at_1024=kept, wanted=GROWTH, bench=measured)
 
 
+def first_step(context, section):
+    """From the start of the program to the end of its first step, with new weights; where the seconds went, as the run says itself."""
+    spec, lack = prepared(context, section)
+    size = BENCHMARKS[section][0]
+    if lack:
+        context.report.add(size, None, reason=lack)
+        return
+    config = lmtrain_config("lmtrain", spec)
+    del config["init_from"], config["threads"], config["batch"]["micro_tokens"]
+    config["model"] = {"tie_word_embeddings": True, "num_key_value_heads": spec["model"]["num_attention_heads"]} | spec["model"]
+    add_first_step(context, size, lambda: train_steps(context.lmtrain, config, os.path.join(spec["work"], "first-step"), num_processors(), 2))
+
+
+def add_first_step(context, row, work):
+    try:
+        result = work()
+    except ContestantFailed as failed:
+        print(str(failed), flush=True)
+        context.report.add(row, False, reason=str(failed)[-800:])
+        return
+    said = result["start"]
+    context.report.add(row, "measured", first_step_seconds=said.get("seconds", result["start_seconds"]), seen_after=result["start_seconds"],
+                       whole_seconds=result.get("whole_seconds"), phases=said.get("phases"))
+
+
+def first_run(context):
+    """A first try, from text to the end: nothing is in a cache, and the tokenizer is to be trained."""
+    size, steps = (TINY, TINY_STEPS) if context.on_gpu else ("100k", 5)
+    config = {
+        "name": "first", "device": context.device, "tokenizer": {"train": {"vocab_size": 512}},
+        "data": {"train": [os.path.join(REPO, "data", "sample")], "cache_dir": os.path.join(work_of(context, "first-step"), "cache")},
+        "model": {"size": size.upper()}, "train": {"steps": steps}, "log": {"every": 1, "tensorboard": False},
+    }
+    place = os.path.join(work_of(context, "first-step"), "first")
+
+    def work():
+        began = time.monotonic()
+        result = train_steps(context.lmtrain, config, place, num_processors(), steps + 1)  # never enough, so the run is not killed
+        return result | {"whole_seconds": time.monotonic() - began}
+
+    add_first_step(context, f"{size}, {steps} steps", work)
+
+
+def time_to_loss_command(context, size):
+    """scripts/time_to_loss.py, the recipe against HF Trainer at its best rate; both sizes share corpus, tokenizer and shards."""
+    _, tokens, search, ends = TIMES_TO_LOSS[size]
+    vocabulary, batch = 8192, 32768
+    if not context.on_gpu:
+        size, tokens, search, ends = REHEARSED_TIME_TO_LOSS
+        vocabulary, batch = 512, 2048
+    return [sys.executable, os.path.join(REPO, "scripts", "time_to_loss.py"), "--size", size, "--device", context.device, "--tokens", str(tokens),
+            "--search-tokens", str(search), "--peer-batch", str(batch), "--vocab-size", str(vocabulary), "--ends", ends, "--seeds", "1",
+            "--corpus", corpus(context), "--work", work_of(context, TIME_TO_LOSS), "--lmtrain", context.lmtrain]
+
+
+def corpus(context):
+    """The Python sources of the torch that is here; in a rehearsal a few of them."""
+    torch = os.environ.get("LMTRAIN_TORCH") or importlib.util.find_spec("torch").submodule_search_locations[0]
+    if context.on_gpu:
+        return torch
+    few = os.path.join(work_of(context, TIME_TO_LOSS), "few")
+    if not os.path.exists(few):
+        os.makedirs(few)
+        sources = sorted(glob.glob(os.path.join(torch, "**", "*.py"), recursive=True))
+        # Small ones, and so many that a hundredth of them is some.
+        for place, path in enumerate([path for path in sources if 1000 < os.path.getsize(path) < 5000][:300]):
+            shutil.copyfile(path, os.path.join(few, f"{place}.py"))
+    return few
+
+
+def time_to_loss(context, size):
+    lack = context.once("packages", missing_packages)
+    if lack:
+        context.report.add(size, None, reason=lack)
+        return
+    if context.ahead:
+        context.ahead.waits_for(TIME_TO_LOSS)
+    path = os.path.join(work_of(context, TIME_TO_LOSS), f"{size}.json")
+    done = run(time_to_loss_command(context, size) + ["--json", path])
+    if done.returncode != 0:
+        context.report.add(size, False, exit_code=done.returncode, reason=done.stderr.strip()[-800:])
+        return
+    with open(path, encoding="utf-8") as file:
+        measured = json.load(file)
+    best, reached = measured["best"], measured["reached"] or {}
+    # Of the shorter schedules: the first whose end is at the peer's loss or below.
+    ends = [row["runs"]["1"] for row in measured["ends"][1:]]
+    end = next((run for run in ends if run["loss"] is not None and run["loss"] <= best["loss"]), None)
+    context.report.add(
+        size, "measured", peer_seconds=best["seconds"], peer_loss=best["loss"], peer_lr=best["lr"], reached_after=reached.get("seconds"),
+        times_sooner=reached.get("times_sooner"), reached_tokens=reached.get("tokens"), end_tokens=end and end["tokens"],
+        end_sooner=end and best["seconds"] / end["seconds"], lmtrain_seconds=measured["lmtrain"]["seconds"],
+        lmtrain_loss=measured["lmtrain"]["loss"], lmtrain_process_seconds=measured["lmtrain"]["process_seconds"], measured=measured,
+    )
+
+
 def items(_context):
-    found = [("growth", "1.1b", 100, growth)]
+    found = [("growth", "1.1b", 40, growth)]
     for section, (size, _, _) in BENCHMARKS.items():
         of_size = SECONDS[size]
-        for place, name in enumerate(("lmtrain-graph", "lmtrain", *PEERS)):
+        for place, name in enumerate(("lmtrain", "lmtrain-graph", *PEERS)):
             seconds = of_size.get(name, SECONDS_OF_OTHERS[size]) + (of_size["prepare"] if place == 0 else 0)
             found.append((section, name, seconds, lambda c, s=section, n=name: measure(c, s, n, n)))
     for section in ("bench-124m-1024", "bench-1.1b-2048"):
         seconds = SECONDS[BENCHMARKS[section][0]]["prepare"] + SECONDS_OF_OTHERS[BENCHMARKS[section][0]]
         found.append(("fp8", section, seconds, lambda c, s=section: fp8(c, s)))
+    for section in ("bench-124m-1024", "bench-350m-2048", "bench-1.1b-2048"):
+        found.append(("first-step", BENCHMARKS[section][0], 15, lambda c, s=section: first_step(c, s)))
+    found.append(("first-step", TINY, 20, first_run))
+    found += [(TIME_TO_LOSS, size, seconds, lambda c, s=size: time_to_loss(c, s)) for size, (seconds, *_) in TIMES_TO_LOSS.items()]
     return found
-

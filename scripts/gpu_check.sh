@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Does lmtrain train on this machine's GPU, like the CPU does, and faster than PyTorch? Needs a GPU, a Python with torch 2.11, and to build nvcc.
-#   scripts/gpu_check.sh [OPTION...] [SECTION[/ITEM]...]    default: all sections, in the order of what is wanted first
+#   scripts/gpu_check.sh [OPTION...] [correctness | speed | SECTION[/ITEM]...]    default: all sections, in the order of what is wanted first
+#     correctness        all that says right or wrong, beside each other, in at most 350 seconds
+#     speed              all that measures, alone on the GPU, the most telling first, in at most 350 seconds
 #     --seconds N        end before so many seconds are over: items that no longer fit are not begun, and the last lines name them
+#     --beside N         so many items beside each other
 #     --report FILE      the report, one of each call; default gpu_check-DATE.json
 #     --join REPORT...   make one report of several (into --report) and print it; needs no GPU
 #     --list             print the items, with the seconds that each takes at most; needs no GPU
@@ -10,9 +13,10 @@
 #   LMTRAIN_BUILD=DIR         folder of test_gpu and bench_gpu_kernels; default build, or the folder of LMTRAIN_BINARY
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
 #   LMTRAIN_ARROW=DIR         a pyarrow folder, where scripts/setup.sh cannot fetch one
-# Sections: operators training kernels bench-124m-1024 bench-1.1b-2048 soak growth shapes nccl profile sanitizer fp8 bench-350m-2048 bench-1.1b-8192
-# (scripts/gpu_check.py says what each is, docs/gpu.md how to go about it). The benchmarks want transformers and accelerate beside torch.
-# Prints PASS, FAIL, SKIP, STOPPED and MEASURED lines as they come. Exit code 0 only when nothing failed.
+# Sections: operators training kernels bench-124m-1024 bench-1.1b-2048 first-step time-to-loss soak growth shapes nccl profile sanitizer fp8
+# bench-350m-2048 bench-1.1b-8192 (scripts/gpu_check.py says what each is, docs/gpu.md how to go about it). The benchmarks want transformers and
+# accelerate beside torch.
+# Prints PASS, FAIL, SKIP, STOPPED and MEASURED lines as they come, and one screen at the end. Exit code 0 only when nothing failed.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

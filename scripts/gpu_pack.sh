@@ -48,8 +48,9 @@ nccl=$build/lib/liblmtrain_nccl.so
 cp -r "$repo_root/tests/reference" "$pack/tests/reference"
 cp -r "$repo_root/data/." "$pack/data/"
 cp "$repo_root/README.md" "$repo_root/LICENSE" "$pack/"
-mkdir "$pack/scripts"
-cp "$repo_root"/scripts/{lib.sh,gpu_check.sh,gpu_*.py,bench_vs_pytorch.py,bench_processes.py,bench_contestants.py} "$pack/scripts/"
+mkdir -p "$pack/scripts/sweep"
+cp "$repo_root"/scripts/{lib.sh,gpu_check.sh,gpu_*.py,bench_vs_pytorch.py,bench_processes.py,bench_contestants.py,time_to_loss.py,run_files.py} "$pack/scripts/"
+cp "$repo_root/scripts/sweep/table.py" "$pack/scripts/sweep/"
 git -C "$repo_root" describe --always --dirty --abbrev=40 >"$pack/packed" 2>/dev/null || echo unknown >"$pack/packed"
 
 tar --create --directory "$work" --sort=name --owner=0 --group=0 --mtime=@0 lmtrain_gpu | xz "-$level" --threads=1 >"$folder/lmtrain_gpu.tar.xz.new"
@@ -60,4 +61,4 @@ cp "$repo_root/scripts/gpu_start.sh" "$folder/start.sh"
 if [[ $("$build/lmtrain" --version) == *'GPU architectures compiled in: none'* ]]; then
   say "warning: $build/lmtrain has no GPU kernels: a check of it says nothing of them; build it with LMTRAIN_CUDA=on"
 fi
-say "$folder/lmtrain_gpu.tar.xz: $size bytes, of $(cat "$pack/packed")" "There: $(basename "$folder")/start.sh --seconds 540 --report REPORT.json"
+say "$folder/lmtrain_gpu.tar.xz: $size bytes, of $(cat "$pack/packed")" "There: $(basename "$folder")/start.sh correctness" "and:   $(basename "$folder")/start.sh speed"

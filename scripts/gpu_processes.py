@@ -82,4 +82,4 @@ def compare_processes(context):
 
 
 def items(_context):
-    return [("nccl", "processes", 90, compare_processes)]
+    return [("nccl", "processes", 30, compare_processes)]

@@ -16,9 +16,9 @@ from bench_processes import visible_gpu
 
 # Sections of the device tests' suites; all others are in "operators".
 SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuRandomShapes": "shapes"}
-SECONDS_OF_SUITE = {"GpuGraphs": 75, "Cases/OnGpu": 45, "GpuRandomShapes": 75, "GpuNccl": 60}
+SECONDS_OF_SUITE = {"GpuGraphs": 75, "Cases/OnGpu": 30, "GpuRandomShapes": 40, "GpuNccl": 30}
 # The tests of a suite run in so many processes beside each other: most of their time is the start of a process and the CPU's oracle. All suites
-# took 287 s in one process and 90 s in four on an H100.
+# took 287 s in one process and 90 s in four on an H100 (the longest test, GpuGraphs.GiveTheBitsOfScript, 61 s).
 TEST_PROCESSES = 4
 # Our own kernels alone: libtorch's are not for us to judge, and are many. These tests call no product and no attention of a library.
 OUR_KERNELS = "GpuOperators.*:*/GpuUpdates.*:GpuFp8.Casts*:GpuFp8.Reads*-*Attention*:*Linear*:*AddProduct*"
@@ -36,10 +36,13 @@ COUNTERS = {
 }
 
 
-def run(command, **kwargs):
-    """Where it is stopped, so is what the command has started: a profiler's program would go on and keep the GPU."""
+def run(command, started=None, **kwargs):
+    """Where it is stopped, so is what the command has started: a profiler's program would go on and keep the GPU. started(process id) is called
+    at once."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace", **kwargs) as process:
+        if started:
+            started(process.pid)
         try:
             said, errors = process.communicate()
         except BaseException:
@@ -49,12 +52,14 @@ def run(command, **kwargs):
 
 
 def run_shards(command, count, **kwargs):
-    """A program of GoogleTest in `count` processes, each with its part of the tests: the first exit code that is not 0, and all that they said."""
+    """A program of GoogleTest in `count` processes, each with its part of the tests: the first exit code that is not 0, and all that they said.
+    They share the processors: threads of one that wait by spinning would hold up the others."""
+    threads = max(1, len(os.sched_getaffinity(0)) // count)
     with tempfile.TemporaryDirectory() as work:
         started = []
         try:
             for shard in range(count):
-                variables = os.environ | {"GTEST_TOTAL_SHARDS": str(count), "GTEST_SHARD_INDEX": str(shard)}
+                variables = os.environ | {"GTEST_TOTAL_SHARDS": str(count), "GTEST_SHARD_INDEX": str(shard), "OMP_NUM_THREADS": str(threads)}
                 said, errors = (open(os.path.join(work, f"{shard}.{name}"), "w+", encoding="utf-8", errors="replace") for name in ("out", "err"))
                 started.append((subprocess.Popen(command, stdout=said, stderr=errors, env=variables, **kwargs), said, errors))
             codes = [process.wait() for process, _, _ in started]
@@ -106,7 +111,8 @@ def device_tests(context, suite):
     if suite == "GpuFp8" and context.on_gpu and not has_fp8(context):
         context.report.add(suite, None, reason=NO_FP8)
         return
-    done = run_shards([context.program("test_gpu"), f"--gtest_filter={suite}.*"], TEST_PROCESSES if context.on_gpu else 1, cwd=context.build)
+    shards = min(TEST_PROCESSES, len(os.sched_getaffinity(0))) if context.on_gpu else 1
+    done = run_shards([context.program("test_gpu"), f"--gtest_filter={suite}.*"], shards, cwd=context.build)
     # "[       OK ] Suite.Test (3 ms)"; skipped ones are listed once more at the end, without a time.
     ended = re.findall(r"^\[ +(OK|SKIPPED|FAILED) +\] .* \(\d+ ms\)$", done.stdout, re.MULTILINE)
     count = {"ran": len(ended) - ended.count("SKIPPED"), "skipped": ended.count("SKIPPED")}
@@ -114,7 +120,8 @@ def device_tests(context, suite):
     passed = done.returncode == 0 and (count["ran"] > 0 or None)
     if passed is None and context.on_gpu:
         passed = False
-    context.report.add(suite, passed, **count, exit_code=done.returncode)
+    failed = sorted(set(re.findall(r"^\[ +FAILED +\] ([\w/]+\.[\w/]+)", done.stdout, re.MULTILINE)))
+    context.report.add(suite, passed, **count, exit_code=done.returncode, failed=", ".join(failed) or None)
     if passed is False:
         print(done.stdout[-4000:] + done.stderr[-1000:], flush=True)
 
@@ -218,14 +225,14 @@ def items(context):
     program = context.program("test_gpu")
     suites, listed = suites_of(program) if program else ([], None)
     found = [
-        (SECTION_OF_SUITE.get(suite, "operators"), suite, SECONDS_OF_SUITE.get(suite, 20), lambda c, suite=suite: device_tests(c, suite))
+        (SECTION_OF_SUITE.get(suite, "operators"), suite, SECONDS_OF_SUITE.get(suite, 10), lambda c, suite=suite: device_tests(c, suite))
         for suite in suites
     ]
     if not suites:
         print("test_gpu does not start, so the suites of the device tests are not listed", file=sys.stderr)
         found.append(("operators", "device tests", 1, lambda c: no_device_tests(c, listed)))
-    found.append(("kernels", "times", 45, time_kernels))
-    found.append(("kernels", "packed", 30, packed_attention))
+    found.append(("kernels", "times", 20, time_kernels))
+    found.append(("kernels", "packed", 15, packed_attention))
     found.append(("profile", "counters", 150, profile))
     found += [("sanitizer", tool, 180, lambda c, tool=tool: sanitize(c, tool)) for tool in ("memcheck", "racecheck", "synccheck")]
     return found

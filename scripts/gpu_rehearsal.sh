@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Rehearses what is done on a borrowed machine with a GPU, without one: packs the build, unpacks it in a root that has never seen this
-# repository, and runs scripts/gpu_check.sh there on the CPU, in calls that are killed when their time is over. Then joins the reports.
+# repository, and runs scripts/gpu_check.sh there on the CPU: correctness, then speed, in calls that are killed when their time is over. Then
+# joins the reports.
 #   scripts/gpu_rehearsal.sh [--limit SECONDS] [FOLDER]
 #     --limit N   a call is killed after N seconds; default 600
 #     FOLDER      an archive of scripts/gpu_pack.sh that is there already; default: a new one
@@ -40,7 +41,6 @@ cat >"$work/nvidia-smi" <<'SH'
 #!/bin/sh
 case "$*" in
   -L) echo "GPU 0: a stand-in" ;;
-  *memory.used*) echo 1000 ;;
   *=compute_cap*) echo 9.0 ;;
   *) echo "a stand-in, 9.0, 1 MiB, 0" ;;
 esac
@@ -85,8 +85,9 @@ call() {
   [ "$status" -eq "$wanted" ] || { echo "FAIL: it ended with $status, not $wanted"; exit 1; }
 }
 call 0 --list
-call 0 --device cpu --report /out/1.json --seconds "$limit" operators training/bucket-fp32 training/evaluation kernels
-call 0 --device cpu --report /out/2.json --seconds "$limit" soak growth bench-124m-1024 shapes nccl profile sanitizer fp8
+call 0 --device cpu --report /out/1.json --seconds "$limit" correctness
+call 0 --device cpu --report /out/2.json --seconds "$limit" speed
+call 0 --device cpu --report /out/5.json --seconds "$limit" profile sanitizer
 # One that has no time for what is asked, and one that is killed in the middle: both leave a report that can be read.
 call 0 --device cpu --report /out/3.json --seconds 9 soak
 (call 0 --device cpu --report /out/4.json training) & killed=$!
@@ -96,7 +97,7 @@ for _ in {1..600}; do
 done
 kill -KILL -- "-$killed"
 wait "$killed" || true
-call 0 --join /out/1.json /out/2.json /out/3.json /out/4.json --report /out/joined.json
+call 0 --join /out/1.json /out/2.json /out/3.json /out/4.json /out/5.json --report /out/joined.json
 cp "$root"/out/*.json "$work/"
 SH
 step "calls of at most $limit s"
@@ -105,7 +106,7 @@ export work folder site python python_root limit
 step "reports"
 python3 - "$work" <<'PYTHON'
 import json, sys
-reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("1", "2", "3", "4", "joined")}
+reports = {name: json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("1", "2", "3", "4", "5", "joined")}
 rows = {(row["section"], row["name"]): row["result"] for row in reports["joined"]["rows"]}
 def expect(what, holds):
     if not holds:
@@ -115,6 +116,14 @@ expect("the device tests were not listed", sum(section == "operators" for sectio
 expect("nothing was trained", rows.get(("training", "train cpu fp32 bucket")) == "pass")
 expect("graphs were not compared", rows.get(("training", "losses cpu fp32 bucket by graphs against script")) == "pass")
 expect("the soak did not pass", rows.get(("soak", "pack")) == "pass")
+expect("packed rows were not trained", rows.get(("training", "train cpu fp32 pack")) == "pass")
+expect("the first run was not timed", rows.get(("first-step", "100k, 5 steps")) == "measured")
+expect("the time to a loss is neither measured nor a skip", rows.get(("time-to-loss", "30m")) in ("measured", "skip"))
+first = {row["name"]: row for row in reports["2"]["rows"] if row["section"] == "first-step"}["100k, 5 steps"]
+expect("the first step does not say where the time went", first["phases"] and abs(sum(first["phases"].values()) - first["first_step_seconds"]) < 0.05)
+calls = {name: report["calls"][0] for name, report in reports.items()}
+expect("the call of correctness left something", not calls["1"]["not_begun"] and set(calls["1"]["begun"]) == set(calls["1"]["ended"]))
+expect("speed does not begin with what tells most", calls["2"]["begun"][0] == "bench-124m-1024/lmtrain")
 expect("the processes were not compared", rows.get(("nccl", "2 processes against one")) in ("pass", "skip"))
 expect("a sanitizer that cannot run is no skip", rows.get(("sanitizer", "memcheck")) == "skip")
 expect("a benchmark without a GPU is no skip", rows.get(("bench-124m-1024", "compile")) == "skip")

@@ -12,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
 #include "config/init_from.h"
+#include "device/work_queue.h"
 #include "formats/manifest.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
@@ -196,11 +197,22 @@ void check_length(const Config& config, std::vector<std::string>& warnings) {
 }
 
 std::string digest_of(const TensorFiles& files) {
+  // The threads read and hash gigabytes; the fields are then added in their order.
+  std::vector<std::string_view> bytes;
+  for (const auto& [name, view] : files.tensors()) bytes.push_back(view.bytes);
+  std::vector<Hash128> hashes(bytes.size());
+  parallel_for_queued(static_cast<int64_t>(bytes.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      hashes[static_cast<size_t>(i)] = hash128(bytes[static_cast<size_t>(i)]);
+  });
   Hasher hasher;
+  size_t index = 0;
   for (const auto& [name, view] : files.tensors()) {
     hasher.add(name).add(dtype_name(view.dtype)).add(view.shape.size());
     for (const int64_t size : view.shape) hasher.add(static_cast<uint64_t>(size));
-    hasher.add(view.bytes);
+    // The bytes as Hasher::add() adds a text.
+    const Hash128& hash = hashes[index++];
+    hasher.add(view.bytes.size()).add(hash.low).add(hash.high);
   }
   return hasher.digest().hex();
 }

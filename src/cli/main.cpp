@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/lost_pages.h"
 #include "base/printable_output.h"
+#include "base/start_times.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "cli/command_line.h"
@@ -109,6 +110,7 @@ int run_command_line(int argc, char** argv) {
 }  // namespace lmtrain
 
 int main(int argc, char** argv) {
+  lmtrain::start_times().begin();
   // The text that a model gives to a file or a pipe is wanted byte for byte.
   const bool is_model_text =
       argc > 1 && std::string_view(argv[1]) == "generate" && ::isatty(STDOUT_FILENO) == 0;

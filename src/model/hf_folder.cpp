@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "device/device.h"
 #include "device/torch_headers.h"
+#include "device/work_queue.h"
 
 namespace lmtrain {
 namespace {
@@ -35,6 +37,29 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& where) {
 
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
 constexpr const char* kHead = "lm_head.weight";
+
+// Bytes that are read at once when weights are loaded.
+constexpr int64_t kReadAtOnce = int64_t{64} << 20;
+constexpr int64_t kCopiedByAThread = int64_t{1} << 20;
+
+// Copies the stored values to `to`, which has their shape. All threads read the file, and a GPU
+// fetches one part while they read the next.
+void copy_stored(const TensorView& view, const std::string& where, const at::Tensor& to) {
+  const at::ScalarType dtype = scalar_type(view, where);
+  const auto size = static_cast<int64_t>(dtype_size(view.dtype));
+  const at::Tensor flat = to.view({-1});
+  for (int64_t first = 0; first < flat.numel(); first += kReadAtOnce / size) {
+    const int64_t count = std::min(kReadAtOnce / size, flat.numel() - first);
+    // The bytes of a file may not be aligned for their type.
+    const at::Tensor part = host_buffer({count}, dtype, flat.device());
+    auto* const bytes = static_cast<char*>(part.data_ptr());
+    const char* const from = view.bytes.data() + first * size;
+    parallel_for_queued(count * size, kCopiedByAThread, [&](int64_t begin, int64_t end) {
+      std::memcpy(bytes + begin, from + begin, static_cast<size_t>(end - begin));
+    });
+    flat.narrow(0, first, count).copy_(part, /*non_blocking=*/true);
+  }
+}
 
 // Returns a copy of the stored values, since the bytes of a file may not be aligned for their type.
 at::Tensor stored_values(const TensorView& view, const std::string& where) {
@@ -110,7 +135,7 @@ void load_weights(const TensorFiles& files, Parameters& parameters) {
                   str(where, " has shape ", shape_text(view.shape), ", the model needs ",
                       shape_text(spec.shape), "; config.json and weights do not belong together"));
     }
-    parameters.master_view(spec).copy_(stored_values(view, where));
+    copy_stored(view, where, parameters.master_view(spec));
   }
   parameters.refresh_working();
 }

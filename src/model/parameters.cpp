@@ -2,6 +2,9 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "device/device.h"
+#include "device/dispatch.h"
+#include "device/gpu_normals.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
@@ -25,25 +28,48 @@ bool is_layer_output(const ParameterSpec& spec) {
          spec.name.ends_with(".mlp.down_proj.weight");
 }
 
-// Sets the values of one tensor of the flat buffer `values`.
+// The seed of a tensor's own random numbers.
+uint64_t key_of(const ParameterSpec& spec, int64_t seed) {
+  return hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
+}
+
+// Elements that go to a GPU at once when weights are made: 64 MiB.
+constexpr int64_t kMadeAtOnce = int64_t{16} << 20;
+
+// Writes elements [first, first + count) of a tensor to `values`.
 void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializer_range,
-                       Initializer initializer, float* values) {
-  float* const tensor = values + spec.offset;
+                       Initializer initializer, int64_t first, int64_t count, float* values) {
   if (spec.shape.size() == 1) {
-    std::fill_n(tensor, spec.numel(), spec.name.ends_with(".bias") ? 0.0F : 1.0F);
+    std::fill_n(values, count, spec.name.ends_with(".bias") ? 0.0F : 1.0F);
     return;
   }
   if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) {
-    std::fill_n(tensor, spec.numel(), 0.0F);
+    std::fill_n(values, count, 0.0F);
     return;
   }
-  const uint64_t key = hash_combine(static_cast<uint64_t>(seed), hash64(spec.name));
-  parallel_for_queued(spec.numel(), 4096, [&](int64_t begin, int64_t end) {
+  const uint64_t key = key_of(spec, seed);
+  parallel_for_queued(count, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      tensor[i] = static_cast<float>(
-          initializer_range * random_normal(key, RandomStream::kInit, static_cast<uint64_t>(i)));
+      const auto index = static_cast<uint64_t>(first + i);
+      values[i] =
+          static_cast<float>(initializer_range * random_normal(key, RandomStream::kInit, index));
     }
   });
+}
+
+// Sets a tensor of a GPU that the program has kernels for.
+void initialize_on_gpu(const ParameterSpec& spec, int64_t seed, double initializer_range,
+                       Initializer initializer, const at::Tensor& values) {
+  if (spec.shape.size() == 1) {
+    values.fill_(spec.name.ends_with(".bias") ? 0.0 : 1.0);
+    return;
+  }
+  if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) {
+    values.zero_();
+    return;
+  }
+  const uint64_t key = hash_combine(key_of(spec, seed), static_cast<uint64_t>(RandomStream::kInit));
+  fill_with_normals(values, key, initializer_range);
 }
 
 // Checks block by block, so that isfinite() allocates little beside the weights.
@@ -164,10 +190,26 @@ at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
 }
 
 void Parameters::initialize(int64_t seed, double initializer_range, Initializer initializer) {
-  const at::Tensor host = at::zeros({layout_.flat_size()}, at::kFloat);
-  for (const ParameterSpec& spec : layout_.parameters())
-    initialize_tensor(spec, seed, initializer_range, initializer, host.data_ptr<float>());
-  master_.copy_(host);
+  if (master_.is_cpu() && master_.scalar_type() == at::kFloat) {
+    initialize_masters(seed, initializer_range, initializer,
+                       [](const ParameterSpec&) { return true; });
+  } else if (has_cuda_kernel(master_) && master_.scalar_type() == at::kFloat) {
+    for (const ParameterSpec& spec : layout_.parameters()) {
+      initialize_on_gpu(spec, seed, initializer_range, initializer,
+                        master_.narrow(0, spec.offset, spec.numel()));
+    }
+  } else {
+    // The threads make the next elements while a GPU fetches these; no host memory holds them all.
+    for (const ParameterSpec& spec : layout_.parameters()) {
+      for (int64_t first = 0; first < spec.numel(); first += kMadeAtOnce) {
+        const int64_t count = std::min(kMadeAtOnce, spec.numel() - first);
+        const at::Tensor made = host_buffer({count}, at::kFloat, master_.device());
+        initialize_tensor(spec, seed, initializer_range, initializer, first, count,
+                          made.data_ptr<float>());
+        master_.narrow(0, spec.offset + first, count).copy_(made, /*non_blocking=*/true);
+      }
+    }
+  }
   refresh_working();
 }
 
@@ -175,7 +217,8 @@ void Parameters::initialize_masters(int64_t seed, double initializer_range, Init
                                     const std::function<bool(const ParameterSpec&)>& takes) {
   for (const ParameterSpec& spec : layout_.parameters()) {
     if (!takes(spec)) continue;
-    initialize_tensor(spec, seed, initializer_range, initializer, master_.data_ptr<float>());
+    initialize_tensor(spec, seed, initializer_range, initializer, 0, spec.numel(),
+                      master_.data_ptr<float>() + spec.offset);
   }
 }
 

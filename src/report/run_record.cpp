@@ -90,7 +90,7 @@ double place_of(const std::string& kind, const Json& line) {
 }
 
 bool is_routine(const std::string& kind, const Json& line) {
-  return kind == "save" || kind == "sample" ||
+  return kind == "save" || kind == "sample" || kind == "first_step" ||
          (kind == "end" && text_at(line, "reason") == "done") ||
          (kind == "start" && text_at(line, "reason").empty() && !line.contains("changed"));
 }

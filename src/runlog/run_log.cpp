@@ -188,6 +188,19 @@ void RunLog::started(const TrainingState& state, bool resumed, const std::string
   running(state);
 }
 
+void RunLog::first_step(const TrainingState& state, const StartTimes::Phases& phases) {
+  if (is_quiet_ || phases.empty()) return;
+  constexpr double kOfASecond = 1000;  // that the event tells
+  const auto told = [](double seconds) { return std::round(seconds * kOfASecond) / kOfASecond; };
+  double whole = 0;
+  Json parts = Json::object();
+  for (const auto& [name, seconds] : phases) {
+    whole += seconds;
+    parts[name] = told(seconds);
+  }
+  event("first_step", state, "", {{"seconds", told(whole)}, {"phases", parts}});
+}
+
 void RunLog::event(const std::string& name, const TrainingState& state, const std::string& reason,
                    const Json& fields) {
   if (!is_quiet_) files_->event(name, state, reason, fields);

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 
+#include "base/start_times.h"
 #include "batching/batch.h"
 #include "batching/batch_order.h"
 #include "checkpoint/run_folder.h"
@@ -91,6 +92,10 @@ class RunLog {
   // of put_metrics_aside().
   void started(const TrainingState& state, bool resumed, const std::string& reason,
                const nlohmann::ordered_json& changed_settings);
+
+  // Writes the event `first_step` with the seconds from the start of the program to the end of its
+  // first step, phase by phase. Without phases does nothing.
+  void first_step(const TrainingState& state, const StartTimes::Phases& phases);
 
   // The log counts time in laps: the time since begin_lap() belongs to the next reported update,
   // evaluation or save. Each of these reports begins the next lap.

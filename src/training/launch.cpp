@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/random.h"
+#include "base/start_times.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
@@ -347,16 +348,19 @@ bool left_in_failure() { return g_left_in_failure; }
 Processes& joined_processes() { return g_joined != nullptr ? *g_joined : only_process(); }
 
 PreparedData resolve_and_prepare(Config& config) {
+  start_times().end_phase("config");
   Processes& processes = joined_processes();
   const Preflight start{.config = config, .num_processes = processes.count()};
   require_preflight(PreflightStage::kSettings, start);
   set_exchanges(processes, config.parallel);
   resolve_runtime(config, processes);
+  start_times().end_phase("device");
   require_preflight(PreflightStage::kDevice, start);
   log_warnings(process_warnings(config, processes));
   resolve_document_ends(config);
   broadcast_order(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
+  start_times().end_phase("data");
   resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   // With train.time it measures, for longer than the others may be left waiting.
   processes.while_watching([&] { resolve_choices(config, data, processes.count(), processes); });
@@ -366,6 +370,7 @@ PreparedData resolve_and_prepare(Config& config) {
   processes.barrier(kPrepared);
   require_alike(processes, data.fingerprint, numerics_signature(config));
   require_memory(config, available_memory(device_of(config)), processes.count());
+  start_times().end_phase("settings");
   return data;
 }
 
@@ -376,7 +381,10 @@ RestartableRun make_new_run(Config& config, RunFolder& run) {
       PreflightStage::kNewRun,
       {.config = config, .num_processes = joined_processes().count(), .data = &data, .run = &run});
   RunIdentity identity{.id = random_id()};
-  if (config.init_from) identity.init_from = weights_digest(*config.init_from);
+  if (config.init_from) {
+    identity.init_from = weights_digest(*config.init_from);
+    start_times().end_phase("digest");
+  }
   run = RunFolder(run.path(), std::move(identity));
   RestartableRun training(config, data, run, /*is_new=*/true, joined_processes());
   if (const std::optional<RunPlan> plan = training.plan()) {

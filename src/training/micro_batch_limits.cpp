@@ -69,6 +69,26 @@ std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t l
              " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
 }
 
+struct LargestMicroBatch {
+  double bytes = 0;          // with the allowance, and with SwiGLU's value if it is kept
+  int64_t swiglu_value = 0;  // its largest, in bytes
+};
+
+LargestMicroBatch largest_micro_batch(const Config& config, const std::vector<int64_t>& lengths,
+                                      const MicroBatchLimits& fit, bool keeps_value,
+                                      int num_processes) {
+  LargestMicroBatch largest;
+  for (const int64_t length : lengths) {
+    const int64_t rows = micro_rows(config, fit, length);
+    const int64_t value =
+        keeps_value ? swiglu_value_bytes(config, precision_of(config), rows * length) : 0;
+    const double bytes = with_allowance(plan_of(config, length, rows, num_processes));
+    largest.bytes = std::max(largest.bytes, bytes + static_cast<double>(value));
+    largest.swiglu_value = std::max(largest.swiglu_value, value);
+  }
+  return largest;
+}
+
 [[noreturn]] void refuse_one_row(const Config& config, int64_t length, const std::string& reason,
                                  int num_processes) {
   throw Error(ErrorKind::kMemory, str("one row of length ", length, " does not fit: ", reason, "; ",
@@ -161,6 +181,7 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
       fit_to_plan(config, lengths, share, fit, report, processes.count());
     } else {
       keep_swiglu_value_if_it_fits(config, lengths, share, fit, processes.count());
+      if (fits_with_ease(config, lengths, share, fit, processes.count())) return;
     }
   }
   fit_by_trial(config, model, lengths, grad, fit, report,
@@ -169,17 +190,16 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
 
 int64_t fitting_swiglu_value(const Config& config, const std::vector<int64_t>& lengths,
                              uint64_t available, const MicroBatchLimits& fit, int num_processes) {
-  double most = 0;
-  int64_t largest = 0;
-  for (const int64_t length : lengths) {
-    const int64_t positions = micro_rows(config, fit, length) * length;
-    const int64_t value = swiglu_value_bytes(config, precision_of(config), positions);
-    largest = std::max(largest, value);
-    most =
-        std::max(most, with_allowance(plan_of(config, length, positions / length, num_processes)) +
-                           static_cast<double>(value));
-  }
-  return most <= kUsableOnGpu * static_cast<double>(available) ? largest : 0;
+  const auto [most, value] = largest_micro_batch(config, lengths, fit, true, num_processes);
+  return most <= kUsableOnGpu * static_cast<double>(available) ? value : 0;
+}
+
+bool fits_with_ease(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
+                    const MicroBatchLimits& fit, int num_processes) {
+  constexpr double kWithEase = 0.5;
+  const auto [most, value] =
+      largest_micro_batch(config, lengths, fit, keeps_swiglu_value(), num_processes);
+  return most <= kWithEase * static_cast<double>(available);
 }
 
 void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_t>& lengths,

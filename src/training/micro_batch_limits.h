@@ -66,9 +66,16 @@ void keep_swiglu_value_if_it_fits(const Config& config, const std::vector<int64_
 // allocation has failed. Returns whether the value was kept: then the same rows may fit.
 bool keep_less();
 
+// Returns whether the largest micro-batch of `fit`, with kAllowance and SwiGLU's value where it is
+// kept, takes at most half of `available` bytes. A trial then tells nothing: the first step of each
+// length sets up what libraries need, and a step that fails all the same is made again with fewer
+// rows. Weights, gradient and optimizer must be allocated already.
+bool fits_with_ease(const Config& config, const std::vector<int64_t>& lengths, uint64_t available,
+                    const MicroBatchLimits& fit, int num_processes = 1);
+
 // Fits the rows of a run before its first step: fit_to_plan on a CPU, keep_swiglu_value_if_it_fits
-// on a GPU, then fit_by_trial. Each process takes its part of the available memory
-// (sharers_of_memory of training/resolve.h).
+// on a GPU, then fit_by_trial unless a GPU fits_with_ease. Each process takes its part of the
+// available memory (sharers_of_memory of training/resolve.h).
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                 const Processes& processes = only_process());

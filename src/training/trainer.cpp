@@ -8,6 +8,7 @@
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/start_times.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -46,6 +47,7 @@ Trainer::Trainer(Config config, PreparedData data, const RunFolder& run,
   if (shards_.divides_weights() && &engine_.evaluation_model() != &engine_.model())
     evaluation_weights_ =
         read_divided_weights(processes_, shards_, engine_.evaluation_model(), /*gradient=*/{});
+  start_times().end_phase("model");
   load();
   const RunClock now = clock();
   lr_schedule_.emplace(config_.lr_schedule, config_.optimizer.peak_lr(), now);
@@ -69,10 +71,12 @@ Trainer::~Trainer() = default;
 
 void Trainer::load() {
   state_ = load_run(config_, data_, run_, checkpoint_, engine_, processes_, shards_);
+  start_times().end_phase("weights");
   saved_ = checkpoint_ ? std::optional(state_) : std::nullopt;
   BatchOrderSpec spec = order_spec(config_, data_, train_shard_, state_);
   spec.poll = [this] { poll_planning(); };
   order_ = std::make_unique<BatchOrder>(spec);
+  start_times().end_phase("order");
   if (config_.train.epochs) rules_.num_batches = order_->num_batches();
 }
 
@@ -147,10 +151,13 @@ Stop Trainer::train() {
   stall_watch_ = std::make_unique<StallWatch>(
       processes_.is_first() ? std::optional(run_.events()) : std::nullopt, config_.log.stall);
   consensus_.refresh();
+  start_times().end_phase("run folder");
   if (stop() == Stop::kNone) fit_micro_batches();
+  start_times().end_phase("trial");
   // A process without time for a step leaves the evaluation to the process that resumes the run.
   const bool needs_evaluation = state_.step == 0 || state_.eval_pending;
   if (needs_evaluation && stop() != Stop::kMaxTime) evaluate_now();
+  start_times().end_phase("evaluation");
 
   log_->begin_lap();
   // stop() is asked anew before each step: a signal may come during an evaluation or a save.
@@ -164,6 +171,7 @@ Stop Trainer::train() {
     const RunClock before = clock();
     const std::optional<AppliedStep> step = train_batch();
     const Due due = due_since(before);
+    if (step) log_->first_step(state_, start_times().finish("step"));
     if (step) log_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
     state_.kept = due.keep || (state_.kept && !step);
     if (due.evaluate) evaluate_now();

@@ -1,5 +1,7 @@
-// The CUDA kernels of gradients and updates, emulated, against loops in double.
+// The CUDA kernels of gradients, updates and new weights, emulated, against loops in double.
 #include "arrays.h"
+#include "base/random.h"
+#include "kernels/cuda/random.h"
 
 namespace lmtrain::emulated {
 namespace {
@@ -28,6 +30,24 @@ TYPED_TEST(UpdateKernels, Accumulate) {
       for (int64_t i = 0; i < count; ++i) expected[static_cast<size_t>(i)] += second.at(i);
       expect_near(sum.values(), expected, 1e-6, "sum");
       return sum.values();
+    });
+  }
+}
+
+// Log and cosine are the host's here, so the numbers are those of the host.
+TEST(RandomKernels, NormalsAreThoseOfTheHost) {
+  for (const int64_t count : kCounts) {
+    in_every_way([&](int64_t shift) {
+      Array<float> made(count, shift);
+      const uint64_t key = hash_combine(7, static_cast<uint64_t>(RandomStream::kInit));
+      cuda::random_normals({cuda::ElementType::kFloat, nullptr}, made.data(), count, key, 0.02);
+      std::vector<double> expected;
+      for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) {
+        expected.push_back(static_cast<double>(
+            static_cast<float>(0.02 * random_normal(7, RandomStream::kInit, i))));
+      }
+      expect_near(made.values(), expected, 0, "normals");
+      return made.values();
     });
   }
 }

@@ -16,6 +16,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
 
+import bench_contestants  # noqa: E402
 import bench_processes  # noqa: E402
 import gpu_benchmarks  # noqa: E402
 import gpu_check  # noqa: E402
@@ -49,7 +50,7 @@ class Case(unittest.TestCase):
         report.section = "bench-124m-1024"
         return types.SimpleNamespace(
             report=report, on_gpu=True, memo=memo, lmtrain="lmtrain", work=self.folder, program=self.path,
-            once=lambda key, make: memo[key],
+            once=lambda key, make: memo[key], ahead=None,
         )
 
     def read(self, name):
@@ -104,10 +105,109 @@ class Calls(Case):
     def test_seconds_that_are_over_before_the_first_item_count(self):
         self.assertLess(gpu_check.Budget(540, taken=500).left(), 40)
 
+    def test_an_item_that_takes_long_is_stopped_and_the_next_one_begins(self):
+        report = self.run_items([("soak", "a", 0.2, lambda c: time.sleep(60)), ("soak", "b", 1, lambda c: c.report.add("b", True))], None)
+        self.assertEqual([(row["name"], row["result"]) for row in report["rows"]], [("a", "stopped"), ("b", "pass")])
+        self.assertIn("0.2 s", report["rows"][0]["reason"])
+
+    def run_beside(self, items, seconds=None, count=2):
+        context = self.context()
+        began = time.monotonic()
+        gpu_check.run_beside(context, items, gpu_check.Budget(seconds and seconds + gpu_check.SECONDS_TO_END), count)
+        return self.read("report.json"), time.monotonic() - began
+
+    def test_items_beside_each_other_are_one_report(self):
+        def slow(name):
+            return ("soak", name, 5, lambda c: (time.sleep(1), c.report.add(name, True, cores=sorted(os.sched_getaffinity(0)))))
+
+        report, seconds = self.run_beside([slow("a"), slow("b")])
+        self.assertLess(seconds, 1.9)
+        self.assertEqual(sorted((row["section"], row["name"], row["result"]) for row in report["rows"]),
+                         [("soak", "a", "pass"), ("soak", "b", "pass")])
+        self.assertEqual(sorted(report["calls"][0]["ended"]), ["soak/a", "soak/b"])
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertFalse(set(report["rows"][0]["cores"]) & set(report["rows"][1]["cores"]))
+
+    def test_of_items_beside_each_other_one_that_dies_or_is_late_is_a_row(self):
+        items = [("soak", "dies", 5, lambda c: os.kill(os.getpid(), signal.SIGKILL)), ("soak", "late", 0.2, lambda c: time.sleep(60)),
+                 ("soak", "good", 1, lambda c: c.report.add("good", True))]
+        report, seconds = self.run_beside(items)
+        self.assertLess(seconds, 30)
+        self.assertEqual({row["name"]: row["result"] for row in report["rows"]}, {"dies": "fail", "late": "stopped", "good": "pass"})
+        self.assertEqual(report["calls"][0]["ended"], ["soak/good"])
+
+    def test_the_report_has_the_rows_of_items_under_way(self):
+        seen = []
+
+        def watches(context):
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline:
+                seen[:] = [row["name"] for row in self.read("report.json")["rows"]]
+                if "early" in seen:
+                    return context.report.add("saw", True)
+                time.sleep(0.05)
+            context.report.add("saw", False)
+
+        report, _ = self.run_beside([("soak", "a", 20, lambda c: (c.report.add("early", True), time.sleep(2))), ("soak", "b", 20, watches)])
+        self.assertEqual({row["name"]: row["result"] for row in report["rows"]}, {"early": "pass", "saw": "pass"})
+
     def test_a_report_that_is_there_is_not_written_over(self):
         self.report()
         with self.assertRaises(SystemExit):
             self.report()
+
+
+class Screen(Case):
+    MACHINE = {"gpus": ["a GPU"], "commit": "0" * 40, "torch": "2.11.0"}
+
+    def screen(self, rows, left=()):
+        return gpu_report.screen(self.MACHINE, rows, list(left), "report.json", 12.0).split("\n")
+
+    def test_it_is_one_screen_whatever_came_out(self):
+        rows = [{"section": "operators", "name": f"Suite{i}", "result": result, "reason": "long " * 100, "ran": 1}
+                for i in range(60) for result in ("fail", "skip", "pass")]
+        rows += [{"section": "first-step", "name": str(i), "result": "measured", "first_step_seconds": 2.0} for i in range(60)]
+        lines = self.screen(rows, left=["soak/pack"])
+        self.assertLessEqual(len(lines), gpu_report.SCREEN_LINES)
+        self.assertIn("60 fail", lines[1])
+        self.assertTrue(lines[2].startswith("FAIL"))
+        self.assertIn("soak/pack", lines[-2])
+        self.assertTrue(lines[-1].startswith("FAIL; report"))
+        self.assertLessEqual(max(map(len, lines)), gpu_report.SCREEN_WIDTH)
+
+    def test_it_has_the_figures_that_matter(self):
+        rows = [
+            {"section": "bench-124m-1024", "name": "lmtrain", "result": "measured", "step_seconds": 0.2, "mfu": 0.55, "peak_bytes": 15.5e9,
+             "first_step_seconds": 0.3, "start_seconds": 2.5, "losses": [9.0]},
+            {"section": "bench-124m-1024", "name": "compile", "result": "measured", "step_seconds": 0.25, "mfu": 0.44, "peak_bytes": 17e9,
+             "first_step_seconds": 30.0, "losses": [9.01]},
+            {"section": "first-step", "name": "124m", "result": "measured", "first_step_seconds": 3.4, "phases": {"libraries": 1.2, "data": 0.001}},
+            {"section": "time-to-loss", "name": "30m", "result": "measured", "peer_seconds": 20.0, "peer_loss": 3.0, "peer_lr": 2e-3,
+             "reached_after": 1.6, "times_sooner": 12.5, "end_tokens": 1e6, "end_sooner": 6.0, "lmtrain_loss": 2.0, "lmtrain_seconds": 15.0},
+            {"section": "soak", "name": "bucket memory", "result": "pass", "in_use_bytes": 25e9, "grown_since": 0, "settled_after": 60},
+            {"section": "kernels", "name": "swiglu", "result": "measured", "microseconds": 365.4, "speedup": 3.06, "gigabytes_per_second": 2938.4},
+            {"section": "training", "name": "losses cuda bf16 pack against cpu fp32", "result": "pass", "largest_difference": 0.01, "tolerance": 0.05},
+        ]
+        text = "\n".join(self.screen(rows))
+        for wanted in ("lmtrain 200.0 ms 55.0 % 15.5 GB start 2.5 s; compile 250.0 ms (1.25) 44.0 %", "124m: 3.40 s (libraries 1.20)",
+                       "after 1.6 s, 12.5 times sooner", "1M tokens 6.0 times", "grown 0 bytes since step 60", "swiglu 365 us 2.9 TB/s 3.1x",
+                       "1 comparisons with the CPU", "FAIL first-step: 124m: first step", "FAIL; report"):
+            self.assertIn(wanted, text)
+        verdicts = {(row["section"], row["name"]): row["result"] for row in gpu_report.verdicts(rows)}
+        self.assertEqual(verdicts["time-to-loss", "30m: sooner than HF Trainer"], "pass")
+        self.assertEqual(verdicts["bench-124m-1024", "losses against compile"], "pass")
+
+
+class Rates(unittest.TestCase):
+    def test_contestants_warm_up_like_lmtrain(self):
+        # docs/schedules.md: W = 10, s = 0.01 has 0.901 at t = 9.
+        spec = {"warmup_start": 0.01, "warmup_steps": 10}
+        factors = [round(bench_contestants.rate_factor(spec, step), 6) for step in (0, 9, 10, 11)]
+        self.assertEqual(factors, [0.01, 0.901, 1.0, 1.0])
+        spec = bench_processes.make_spec("work", "124m", 1024, 12, 131072, 32768, "cuda", "bf16", 1)
+        schedule = bench_processes.lmtrain_config("lmtrain", spec)["lr_schedule"]
+        self.assertEqual((schedule["warmup"], schedule["warmup_start"]), (spec["warmup_steps"], spec["warmup_start"]))
+        self.assertGreater(spec["warmup_steps"], spec["steps"])
 
 
 class Joined(Case):
@@ -306,10 +406,10 @@ class Tools(Case):
 echo "[       OK ] Suite.Test$GTEST_SHARD_INDEX ($GTEST_TOTAL_SHARDS ms)"
 [ "$GTEST_SHARD_INDEX" != "$FAILING" ]
 """)
-        context, processes = self.context(), gpu_programs.TEST_PROCESSES
+        context, processes = self.context(), min(gpu_programs.TEST_PROCESSES, len(os.sched_getaffinity(0)))
         context.build = self.folder
         gpu_programs.device_tests(context, "Suite")
-        with unittest.mock.patch.dict(os.environ, FAILING="2"):
+        with unittest.mock.patch.dict(os.environ, FAILING=str(processes - 1)):
             gpu_programs.device_tests(context, "Suite")
         self.assertEqual([(row["result"], row["ran"], row["exit_code"]) for row in context.report.rows], [("pass", processes, 0), ("fail", processes, 1)])
 
@@ -368,6 +468,31 @@ exit {code}
 
 
 class Sections(Case):
+    ITEMS = [("soak", "pack", 1, None), ("fp8", "GpuFp8", 1, None), ("fp8", "train-pack", 1, None), ("kernels", "times", 1, None),
+             ("bench-1.1b-2048", "compile", 1, None), ("bench-124m-1024", "lmtrain", 1, None)]
+
+    def test_the_two_calls_have_their_items_in_their_order(self):
+        def labels(*names):
+            return [gpu_check.label_of(item) for item in gpu_check.chosen(self.ITEMS, names, None)]
+
+        self.assertEqual(labels("correctness"), ["soak/pack", "fp8/GpuFp8", "fp8/train-pack"])
+        self.assertEqual(labels("speed"), ["bench-124m-1024/lmtrain", "bench-1.1b-2048/compile", "kernels/times"])
+        self.assertEqual(labels("kernels", "speed"), ["kernels/times", "bench-124m-1024/lmtrain", "bench-1.1b-2048/compile"])
+
+    def test_correctness_alone_runs_beside_itself(self):
+        def beside(*sections, count=None):
+            return gpu_check.beside(types.SimpleNamespace(sections=list(sections), beside=count))
+
+        with unittest.mock.patch.object(os, "sched_getaffinity", lambda _: set(range(16))):
+            self.assertEqual((beside("correctness"), beside("speed"), beside(), beside("correctness", "speed"), beside("soak", count=3)), (8, 1, 1, 1, 3))
+
+    @unittest.skipUnless("LMTRAIN_TEST_GPU" in os.environ, "no test_gpu given")
+    def test_every_item_of_the_two_calls_is_there(self):
+        context = types.SimpleNamespace(on_gpu=True, device="cuda", work=self.folder, program=lambda name: os.environ["LMTRAIN_TEST_GPU"])
+        items = gpu_check.all_items(context)
+        for part in (part for parts in gpu_check.GROUPS.values() for part in parts):
+            self.assertTrue(any(part in (item[0], gpu_check.label_of(item)) for item in items), part)
+
     @unittest.skipUnless("LMTRAIN_TEST_GPU" in os.environ, "no test_gpu given")
     def test_the_page_has_the_limit_of_each(self):
         context = types.SimpleNamespace(on_gpu=True, device="cuda", work=self.folder, program=lambda name: os.environ["LMTRAIN_TEST_GPU"])

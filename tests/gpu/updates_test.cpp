@@ -44,6 +44,29 @@ TEST_P(GpuUpdates, AreTheCpus) {
   }
 }
 
+// The GPU has a logarithm and a cosine of its own.
+TEST(GpuNewWeights, AreTheCpusOrTheNumbersBesideThem) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  ModelConfig model;
+  model.hidden_size = 256;
+  model.intermediate_size = 704;
+  model.num_hidden_layers = 2;
+  model.num_attention_heads = model.num_key_value_heads = 4;
+  const ParameterLayout layout(model, /*vocab_size=*/4001);
+  Parameters here(layout, at::kFloat, at::kCPU), there(layout, at::kBFloat16, *device);
+  for (const Initializer initializer : {Initializer::kNormal, Initializer::kZeroOutputs}) {
+    here.initialize(7, 0.02, initializer);
+    there.initialize(7, 0.02, initializer);
+    const at::Tensor made = there.master().cpu();
+    const at::Tensor differs = made != here.master();
+    EXPECT_LT(differs.sum().item<int64_t>(), made.numel() / 100'000);
+    EXPECT_LE(((made - here.master()).abs() / (here.master().abs() + 1e-30)).max().item<double>(),
+              1.2e-7);
+    EXPECT_TRUE(testing::same_bits(there.working().cpu(), made.to(at::kBFloat16)));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, GpuUpdates, ::testing::Values("adamw", "lion", "ademamix"),
                          [](const auto& instance) { return instance.param; });
 

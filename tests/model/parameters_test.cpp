@@ -256,6 +256,21 @@ TEST(Parameters, ZeroOutputsAreZeroAndAllElseIsAsWithNormal) {
   EXPECT_TRUE(same_bits(parameters.working(), parameters.master().to(at::kBFloat16)));
 }
 
+// Masters that are not fp32 in host memory are made part by part, 2^24 elements at once.
+TEST(Parameters, WeightsThatAreMadeInPartsAreThoseMadeWhole) {
+  ModelConfig model;
+  model.hidden_size = 8;
+  model.intermediate_size = 8;
+  model.num_hidden_layers = 1;
+  model.num_attention_heads = 1;
+  model.num_key_value_heads = 1;
+  constexpr int64_t kVocabulary = (int64_t{1} << 21) + 1000;
+  Parameters in_double(ParameterLayout(model, kVocabulary), at::kDouble, at::kCPU);
+  in_double.initialize(7, 0.02);
+  const Parameters whole = initialized(model, kVocabulary, 7);
+  EXPECT_TRUE(same_bits(in_double.master().to(at::kFloat), whole.master()));
+}
+
 TEST(Parameters, GapsStayZero) {
   const Parameters parameters = initialized(small_model(), 101, 7);
   at::Tensor rest = parameters.master().clone();

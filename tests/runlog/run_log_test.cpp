@@ -348,6 +348,16 @@ TEST_F(RunLogTest, AFinishedRunSaysSoOnce) {
   EXPECT_EQ(tiny.events("end").at(0).at("reason"), "early stop");
 }
 
+TEST_F(RunLogTest, SaysWhereTheTimeToTheFirstStepWent) {
+  log.begin(state);
+  log.first_step(state, {{"program", 0.12345}, {"step", 1.5}});
+  log.first_step(state, {});
+  const std::vector<Json> events = tiny.events("first_step");
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].at("seconds"), 1.623);
+  EXPECT_EQ(events[0].at("phases"), (Json{{"program", 0.123}, {"step", 1.5}}));
+}
+
 // The other processes of a run have a log of their own, which says and writes nothing.
 TEST_F(RunLogTest, IsQuietOnOtherRanks) {
   const RefusedBatch refused;
@@ -359,6 +369,7 @@ TEST_F(RunLogTest, IsQuietOnOtherRanks) {
     told.put_metrics_aside();
     told.begin(state);
     told.started(state, /*resumed=*/true, "why", changes);
+    told.first_step(state, {{"program", 0.5}, {"step", 1}});
     told.begin_lap();
     told.add_wait(1);
     told.update(state, {5, 1.5, 1e-3, 64, 128, 0.5},

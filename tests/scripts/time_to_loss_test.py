@@ -16,6 +16,43 @@ def runs(losses, seconds, tokens):
     return {seed + 1: {"loss": loss, "seconds": seconds, "tokens": tokens} for seed, loss in enumerate(losses)}
 
 
+class TunedPeer(unittest.TestCase):
+    def tuned(self, search_tokens, losses, lrs="1e-3,2e-3,4e-3"):
+        """(runs that were trained, what tuned() gives) where the rates end with these losses."""
+        arguments = mock.Mock(lrs=lrs, tokens=1000, search_tokens=search_tokens, peer_batch=None, size="30m")
+        peer = time_to_loss.Peer(arguments, "", {"precision": "bf16", "batch": {"tokens": 100}, "model": {"hidden_size": 8, "size": "30m", "head_dim": None}},
+                                 {"vocab_size": 512})
+        self.assertEqual((peer.model, peer.batch_tokens), ({"hidden_size": 8, "vocab_size": 512}, 100))
+        trained = []
+
+        def train(runs):
+            trained.extend(runs)
+            return [{"lr": lr, "seconds": 1.0, "loss": losses[lr]} for _, lr, _ in runs]
+
+        peer.train = train
+        return trained, peer.tuned()
+
+    def test_the_best_of_the_short_runs_alone_has_all_tokens(self):
+        trained, (search, peers) = self.tuned(100, {1e-3: 4.0, 2e-3: 3.5, 4e-3: None})
+        self.assertEqual(trained, [(100, 1e-3, 1), (100, 2e-3, 1), (100, 4e-3, 1), (1000, 2e-3, 1)])
+        self.assertEqual((len(search), [entry["lr"] for entry in peers]), (3, [2e-3]))
+
+    def test_without_short_runs_every_rate_has_all_tokens(self):
+        trained, (search, peers) = self.tuned(None, {1e-3: 4.0, 2e-3: 3.5, 4e-3: 3.6})
+        self.assertEqual((trained, search), ([(1000, 1e-3, 1), (1000, 2e-3, 1), (1000, 4e-3, 1)], []))
+        self.assertEqual(time_to_loss.best_of(peers)["lr"], 2e-3)
+        self.assertEqual(self.tuned(100, {2e-3: 3.5}, lrs="2e-3")[0], [(1000, 2e-3, 1)])
+
+    def test_runs_of_other_sizes_and_lengths_have_folders_of_their_own(self):
+        def folder(size, tokens, seed=1):
+            arguments = mock.Mock(tokens=1_000_000, peer_batch=8, size=size)
+            return time_to_loss.Peer(arguments, "w", {"precision": "fp32", "batch": {"tokens": 1}, "model": {}}, {"vocab_size": 9}).folder(tokens, 2e-3, seed)
+
+        self.assertEqual(folder(None, 1_000_000), "w/trainer_lr_0.002")
+        self.assertEqual(folder("30m", 1_000_000, seed=2), "w/trainer_30m_lr_0.002_seed_2")
+        self.assertEqual(folder("30m", 250_000), "w/trainer_30m_250K_lr_0.002")
+
+
 class Ends(unittest.TestCase):
     def test_tokens_have_units(self):
         self.assertEqual([time_to_loss.number(text) for text in ("160K", "1.23M", "5000", "0.5B")], [160000, 1230000, 5000, 500000000])

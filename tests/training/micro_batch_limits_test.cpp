@@ -240,6 +240,23 @@ class KeepsSwigluValue {
   KeepsSwigluValue& operator=(const KeepsSwigluValue&) = delete;
 };
 
+TEST(MicroBatchLimits, WithTwiceTheMemoryOfThePlanNoTrialIsNeeded) {
+  const KeepsSwigluValue scope(false);
+  const Config config = tiny_config(1024, 256);
+  const MemoryPlan plan = plan_memory(config, {at::kFloat}, 256);
+  const double needed =
+      1.5 * static_cast<double>(plan.of_positions()) + static_cast<double>(plan.micro_gradient);
+  const auto twice = static_cast<uint64_t>(2 * needed) + 1;
+  EXPECT_TRUE(fits_with_ease(config, {16, 64}, twice, {}));
+  EXPECT_FALSE(fits_with_ease(config, {16, 64}, twice - 3, {}));
+  // Of fewer rows it does.
+  EXPECT_TRUE(fits_with_ease(config, {16, 64}, twice - 3, {256, {{16, 8}, {64, 2}}}));
+  keep_swiglu_value(true);
+  EXPECT_FALSE(fits_with_ease(config, {16, 64}, twice, {}));
+  const int64_t value = swiglu_value_bytes(config, {at::kFloat}, 256);
+  EXPECT_TRUE(fits_with_ease(config, {16, 64}, twice + 2 * static_cast<uint64_t>(value), {}));
+}
+
 TEST(MicroBatchLimits, SwigluKeepsItsValueWhereThatFits) {
   const KeepsSwigluValue scope(false);
   Config config = tiny_config(1024, 256);

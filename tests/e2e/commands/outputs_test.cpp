@@ -74,6 +74,18 @@ TEST(Outputs, EventsAndStatus) {
   }
   EXPECT_EQ(events.front(), "start");
   EXPECT_EQ(events.back(), "end");
+  const std::vector<Json> first_steps = run.events("first_step");
+  ASSERT_EQ(first_steps.size(), 1U);
+  EXPECT_EQ(first_steps[0].at("step"), 1);
+  double seconds = 0;
+  for (const auto& [phase, part] : first_steps[0].at("phases").items()) {
+    EXPECT_GE(part.get<double>(), 0) << phase;
+    seconds += part.get<double>();
+  }
+  EXPECT_NEAR(first_steps[0].at("seconds"), seconds, 0.01);  // each is rounded to 0.001
+  EXPECT_EQ(field_names(first_steps[0].at("phases")),
+            (Names{"program", "config", "device", "data", "settings", "model", "weights", "order",
+                   "run folder", "trial", "evaluation", "step"}));
   const std::vector<Json> saves = run.events("save");
   ASSERT_EQ(saves.size(), 14U);  // every third step and the last
   for (size_t i = 0; i < saves.size(); ++i) {
