@@ -184,17 +184,21 @@ class Grid:
             runs = []  # (name, seed, its future) in the order of the table
             for seed, recipe in started.items():
                 base = recipe.result()[1]
-                runs.append(("recipe", recipe))
+                runs.append(("recipe", seed, recipe))
                 points = self.points_beside(base, self.plan(os.path.join(self.options.work, "recipe", f"seed_{seed}", "config.json"))["parameters"])
                 if self.options.time:
                     self.measure(points)
                 for name, changes, scale in points:
-                    runs.append((name, pool.submit(self.train, name, seed, changes, self.length(name, scale, base["train"]["tokens"]))))
+                    runs.append((name, seed, pool.submit(self.train, name, seed, changes, self.length(name, scale, base["train"]["tokens"]))))
             rows = {}
-            for name, future in runs:
-                status, config = future.result()
-                rows.setdefault(name, []).append((status.get("eval_loss"), status["tokens"], config))
-                print(f"{name}: {rows[name][-1][0]}", file=sys.stderr, flush=True)
+            for name, seed, future in runs:
+                status, _ = future.result()
+                rows.setdefault(name, {})[seed] = {"loss": status.get("eval_loss"), "tokens": status["tokens"]}
+                print(f"{name}, seed {seed}: {status.get('eval_loss')}", file=sys.stderr, flush=True)
+                if self.options.json:
+                    with open(self.options.json + ".new", "w", encoding="utf-8") as file:
+                        json.dump(rows, file, indent=1)
+                    os.replace(self.options.json + ".new", self.options.json)
         self.show(rows)
 
     def plan_of_recipe(self, length, settings):
@@ -212,16 +216,16 @@ class Grid:
         return [point for point in self.points(base, parameters) if not self.options.only or point[0] in self.options.only]
 
     def show(self, rows):
-        base = [loss for loss, _, _ in rows["recipe"]]
+        base = {seed: run["loss"] for seed, run in rows["recipe"].items()}
         print("| | held-out loss | of the recipe's, % | tokens |\n|---|---|---|---|")
         for name, runs in rows.items():
-            losses = [loss for loss, _, _ in runs]
-            if None in losses:
+            losses = {seed: run["loss"] for seed, run in runs.items()}
+            if None in losses.values():
                 print(f"| {name} | diverged | | |")
                 continue
-            part = 100 * (sum(a / b for a, b in zip(losses, base)) / len(losses) - 1)
-            tokens = sum(tokens for _, tokens, _ in runs) / len(runs)
-            print(f"| {name} | {', '.join(f'{loss:.4f}' for loss in losses)} | {part:+.2f} | {tokens / 1e6:.2f}M |")
+            part = 100 * (statistics.mean(loss / base[seed] for seed, loss in losses.items()) - 1)
+            tokens = statistics.mean(run["tokens"] for run in runs.values())
+            print(f"| {name} | {', '.join(f'{loss:.4f}' for loss in losses.values())} | {part:+.2f} | {tokens / 1e6:.2f}M |")
 
 
 def tokens_of(text):
@@ -239,6 +243,7 @@ def main():
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1])
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="runs beside each other")
+    parser.add_argument("--json", help="a file for the losses, as far as they are known")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--set", action="append", default=[])
