@@ -1,7 +1,8 @@
 // bench_gpu_kernels: each operator and update in bf16 on a GPU, beside the ATen composition it
 // replaces, forward and backward at the sizes of a model of 124M parameters. One JSON document on
-// stdout: microseconds (median of rounds that alternate), and for ours GB/s by the bytes that must
-// be read and written once.
+// stdout: microseconds (median of rounds that alternate) with the host's time, for operators
+// `device_microseconds` of ours alone, and for ours GB/s by the bytes that must be read and written
+// once.
 // bench_gpu_kernels packed: attention of packed rows by FlashAttention, as a run computes it,
 // beside cuDNN's, which no run takes yet; `speedup` is FlashAttention's, and `difference` the
 // largest one of their results and gradients. A process of its own, since cuDNN may end it.
@@ -20,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "device/captured_graph.h"
 #include "device/device.h"
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
@@ -39,7 +41,6 @@ constexpr int64_t kPositions = 32768, kHidden = 768, kIntermediate = 2048, kVoca
 constexpr int64_t kHeads = 12, kHeadSize = 64, kLength = 1024, kBytes = 2;
 
 using Json = nlohmann::ordered_json;
-using Work = std::function<void()>;
 
 double microseconds(const at::Device& device, const Work& work) {
   const auto wait = [&] { at::detail::getCUDAHooks().deviceSynchronize(device.index()); };
@@ -73,6 +74,18 @@ Json compare(const at::Device& device, const std::string& name, int64_t bytes, c
           {"gigabytes_per_second", static_cast<double>(bytes) / mine * 1e-3}};
 }
 
+// What the device takes alone: the work is launched as a graph. A host takes 0.1 ms and more to
+// queue a forward and a backward, longer than a GPU has to do at a small operator.
+double device_microseconds(const at::Device& device, const Work& work) {
+  const auto recorder = graph_recorder(device);
+  recorder->warm_up(work);
+  const auto graph = recorder->capture(work);
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; ++round)
+    times.push_back(microseconds(device, [&] { graph->launch(); }));
+  return median(times);
+}
+
 // Forward, and backward from gradients that are made before, in memory of their own.
 Work both_ways(const std::vector<at::Tensor>& leaves,
                const std::function<std::vector<at::Tensor>()>& op) {
@@ -87,14 +100,33 @@ Json operators(const at::Device& device) {
   Json results = Json::array();
   const auto add = [&](const std::string& name, int64_t bytes,
                        const std::vector<at::Tensor>& leaves, const auto& op) {
-    results.push_back(compare(device, name, bytes, both_ways(leaves, [=] { return op(true); }),
-                              both_ways(leaves, [=] { return op(false); })));
+    const Work ours = both_ways(leaves, [=] { return op(true); });
+    Json row = compare(device, name, bytes, ours, both_ways(leaves, [=] { return op(false); }));
+    try {
+      const double alone = device_microseconds(device, ours);
+      row["device_microseconds"] = alone;
+      row["gigabytes_per_second"] = static_cast<double>(bytes) / alone * 1e-3;
+    } catch (const std::exception& error) {  // the other times count all the same
+      row["reason_of_no_graph"] = error.what();
+    }
+    results.push_back(row);
   };
   using Tensors = std::vector<at::Tensor>;
   const at::Tensor x = leaf({kPositions, kHidden}), w = leaf({kHidden});
   add("rms_norm", 5 * kPositions * kHidden * kBytes, {x, w}, [=](bool ours) {
     return Tensors{std::get<1>((ours ? add_rms_norm : add_rms_norm_reference)(x, {}, w, 1e-5))};
   });
+  // As in a layer: the sum of x and a residual goes on beside y, and both have gradients. The
+  // widths are those of models of 124M, 350M and 1.1B parameters.
+  for (const int64_t width : {kHidden, int64_t{1024}, int64_t{2048}}) {
+    const at::Tensor a = leaf({kPositions, width}), b = leaf({kPositions, width});
+    const at::Tensor scale = leaf({width});
+    add("add_rms_norm_" + std::to_string(width), 8 * kPositions * width * kBytes, {a, b, scale},
+        [=](bool ours) {
+          const auto [h, y] = (ours ? add_rms_norm : add_rms_norm_reference)(a, b, scale, 1e-5);
+          return Tensors{h, y};
+        });
+  }
   const at::Tensor qkv = leaf({kPositions / kLength, kLength, 3 * kHidden});
   const at::Tensor angle =
       at::randn({kLength, kHeadSize / 2}, at::TensorOptions(device).dtype(at::kFloat));

@@ -16,6 +16,7 @@
     profile     the profiler's counters of the slowest kernels
     sanitizer   our own kernels under compute-sanitizer
     fp8         tests, training and steps in fp8
+    recipe      many small runs beside each other: the recipe against its neighbours, forecasts against their runs
 
     correctness the items that say right or wrong, beside each other, each on its share of the processors
     speed       the items that measure, alone on the GPU, the most telling first
@@ -41,12 +42,13 @@ import traceback
 import gpu_benchmarks
 import gpu_processes
 import gpu_programs
+import gpu_recipe
 import gpu_training
 from gpu_report import Report, join, screen
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SECTIONS = ("operators", "training", "kernels", "bench-124m-1024", "bench-1.1b-2048", "first-step", "time-to-loss", "soak", "growth", "shapes",
-            "nccl", "profile", "sanitizer", "fp8", "bench-350m-2048", "bench-1.1b-8192")
+            "nccl", "profile", "sanitizer", "fp8", "bench-350m-2048", "bench-1.1b-8192", "recipe")
 # The two calls of a borrowed quarter of an hour. Those of `correctness` run beside each other; of `speed` in this order.
 GROUPS = {
     "correctness": ("soak", "operators", "nccl", "training", "fp8/GpuFp8", "fp8/train-bucket", "fp8/train-pack", "shapes"),
@@ -148,6 +150,7 @@ def describe_machine(arguments):
 def all_items(context):
     """(section, name, seconds it takes at most on an H100, function) in the order of SECTIONS."""
     items = gpu_programs.items(context) + gpu_training.items(context) + gpu_processes.items(context) + gpu_benchmarks.items(context)
+    items += gpu_recipe.items(context)
     return sorted(items, key=lambda item: SECTIONS.index(item[0]))
 
 

@@ -14,7 +14,7 @@
 #   PYTHON=python3            the Python that has torch; LMTRAIN_TORCH=DIR: its torch folder, where that is elsewhere
 #   LMTRAIN_ARROW=DIR         a pyarrow folder, where scripts/setup.sh cannot fetch one
 # Sections: operators training kernels bench-124m-1024 bench-1.1b-2048 first-step time-to-loss soak growth shapes nccl profile sanitizer fp8
-# bench-350m-2048 bench-1.1b-8192 (scripts/gpu_check.py says what each is, docs/gpu.md how to go about it). The benchmarks want transformers and
+# bench-350m-2048 bench-1.1b-8192 recipe (scripts/gpu_check.py says what each is, docs/gpu.md how to go about it). The benchmarks want transformers and
 # accelerate beside torch.
 # Prints PASS, FAIL, SKIP, STOPPED and MEASURED lines as they come, and one screen at the end. Exit code 0 only when nothing failed.
 set -euo pipefail

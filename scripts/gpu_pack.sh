@@ -49,7 +49,7 @@ cp -r "$repo_root/tests/reference" "$pack/tests/reference"
 cp -r "$repo_root/data/." "$pack/data/"
 cp "$repo_root/README.md" "$repo_root/LICENSE" "$pack/"
 mkdir -p "$pack/scripts/sweep"
-cp "$repo_root"/scripts/{lib.sh,gpu_check.sh,gpu_*.py,bench_vs_pytorch.py,bench_processes.py,bench_contestants.py,time_to_loss.py,run_files.py} "$pack/scripts/"
+cp "$repo_root"/scripts/{lib.sh,gpu_check.sh,gpu_*.py,bench_vs_pytorch.py,bench_processes.py,bench_contestants.py,time_to_loss.py,run_files.py,recipe_grid.py} "$pack/scripts/"
 cp "$repo_root/scripts/sweep/table.py" "$pack/scripts/sweep/"
 git -C "$repo_root" describe --always --dirty --abbrev=40 >"$pack/packed" 2>/dev/null || echo unknown >"$pack/packed"
 

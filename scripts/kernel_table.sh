@@ -2,7 +2,7 @@
 # Registers, stack, spills, shared memory and the widths of loads of every CUDA kernel, as nvcc compiles it. No GPU is needed.
 #   scripts/kernel_table.sh [ARCHITECTURE]     default 90a (H100, H200)
 # Prints a table, and fails on a kernel that spills registers, on one with a stack, on one that is made for packs and loads nothing of
-# 16 bytes at once, and on loads and stores whose address space the compiler does not know (slower on a GPU).
+# 16 bytes at once or stores packs in pieces, and on loads and stores whose address space the compiler does not know (slower on a GPU).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -23,7 +23,7 @@ export -f compile
 export work nvcc architecture repo_root
 printf '%s\0' "$sources"/*.cu | xargs -0 -n 1 -P "$(num_jobs)" bash -c 'compile "$1"' - || fail "the kernels do not compile for $architecture (see above)"
 
-# Lines `file mangled registers stack spills shared wide narrow generic`, a kernel each.
+# Lines `file mangled registers stack spills shared wide narrow generic pieces`, a kernel each.
 for ptx in "$work"/*.ptx; do
   awk -v file="$(basename "$ptx" .ptx).cu" '
     # What ptxas says of each kernel.
@@ -43,13 +43,14 @@ for ptx in "$work"/*.ptx; do
       sub(/[ \t].*/, "", access_)
       if (access_ !~ /^(ld|st)\./ || access_ ~ /\.param/) next
       if (access_ !~ /\.(global|shared|local|const)/) { ++generic[kernel]; next }
+      if (access_ ~ /^st.*\.v2\.[a-z]+16$/) ++pieces[kernel]
       if (access_ !~ /^ld.*\.global/) next
       if (access_ ~ /\.v4\.[a-z]32|\.v2\.[a-z]64|\.v8\.|\.b128/) ++wide[kernel]; else ++narrow[kernel]
     }
     END {
       for (i = 1; i <= count; ++i) {
         name = order[i]
-        print file, name, registers[name] + 0, stack[name] + 0, spills[name] + 0, shared[name] + 0, wide[name] + 0, narrow[name] + 0, generic[name] + 0
+        print file, name, registers[name] + 0, stack[name] + 0, spills[name] + 0, shared[name] + 0, wide[name] + 0, narrow[name] + 0, generic[name] + 0, pieces[name] + 0
       }
     }' "${ptx%.ptx}.info" "$ptx"
 done >"$work/kernels"
@@ -69,6 +70,7 @@ paste -d ' ' "$work/names" "$work/kernels" | awk '
     # The first number among the template arguments is the width of a pack; the loss has packs always.
     width = $1 ~ /[<,][0-9]+/ ? substr($1, match($1, /[<,][0-9]+/) + 1) + 0 : ($2 == "cross_entropy.cu" ? 8 : 1)
     if (width > 1 && $8 == 0) complain("is made for packs of " width " and loads nothing of 16 bytes")
+    if ($11 > 0) complain("stores packs in " $11 " pieces of 2 elements")
     if ($10 > 0) complain("has " $10 " accesses to an address space that the compiler does not know")
   }
   END {

@@ -10,11 +10,13 @@ x0.3 and x3. A model of another size has the recipe's choices for that size. Wit
 tenth, clipping at 1) and HF Trainer's (AdamW, linear, no decay). --only NAME... trains these alone; --set KEY=VALUE goes to all.
 
 With --time the tokens that each kind of run can train in it are measured first, by `lmtrain plan` in three rounds, some five minutes in all: the
-machine must be idle for that (--measure does no more). The runs then train so many tokens, and their losses do not depend on the load. Each
-run is an ordinary run folder below --work; one that has ended is not trained again, and one that was stopped goes on. Standard library alone.
+machine must be idle for that (--measure does no more). The runs then train so many tokens, and their losses do not depend on the load. They may
+train elsewhere: copy measured.json into --work of a machine with a GPU, and add --set device=cuda --set precision=fp32 --jobs 12. Each run is an
+ordinary run folder below --work; one that has ended is not trained again, and one that was stopped goes on. Standard library alone.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import statistics
@@ -25,6 +27,7 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCALES = {"size": (0.5, 2), "batch": (0.5, 2), "rate": (0.7, 1.4), "decay": (0.3, 3)}
 PEER_RATES = (5e-4, 1e-3, 2e-3)
 ROUNDS = 3
+RECIPE = "recipe"  # in measured.json: what --time gives the recipe; the other entries are parts of its tokens
 # What a run's own config holds beside its choices.
 NOT_CHOICES = ("name", "run_dir", "data", "seed", "train", "threads", "device")
 
@@ -67,23 +70,42 @@ class Grid:
             sys.exit(f"lmtrain plan {path}: {done.stderr.strip()[-500:]}")
         return json.loads(done.stdout)
 
-    def measure(self, seed, base, points):
+    def recipe_settings(self):
+        """(length, settings) of the recipe's run. What --time gives it is measured once, so that it may be trained on another machine."""
+        if self.options.tokens:
+            return {"tokens": self.options.tokens}, {}
+        if RECIPE not in self.measured:
+            rounds = []
+            for _ in range(ROUNDS):
+                path, _ = self.write("recipe measured", 0, {"time": self.options.time}, {})
+                rounds.append(self.plan(path))
+                print(f"recipe: {rounds[-1]['tokens']} tokens in {self.options.time}", file=sys.stderr, flush=True)
+            plan = sorted(rounds, key=lambda plan: plan["tokens"])[ROUNDS // 2]
+            self.measured[RECIPE] = {"tokens": plan["tokens"], "parameters": plan["parameters"]}
+            self.keep_measured()
+        measured = self.measured[RECIPE]
+        return {"tokens": measured["tokens"]}, {"model": {"size": str(measured["parameters"])}}
+
+    def keep_measured(self):
+        with open(self.measured_file, "w", encoding="utf-8") as file:
+            json.dump(self.measured, file, indent=1)
+
+    def measure(self, points):
         """Measures how many tokens a run of each kind trains in --time, in parts of the recipe's run: medians of alternating rounds."""
         kinds = {kind_of(name): changes for name, changes, _ in points if kind_of(name)}
         missing = {kind: changes for kind, changes in kinds.items() if kind not in self.measured}
         if not missing:
             return
-        missing["recipe"] = self.explicit(seed, base, lambda config: None)
+        missing[RECIPE] = self.recipe_settings()[1]
         rounds = {kind: [] for kind in missing}
         for _ in range(ROUNDS):
             for kind, changes in missing.items():
-                path, _ = self.write(kind + " measured", 0, {"time": self.options.time}, changes)
+                path, _ = self.write(kind + " measured", 1, {"time": self.options.time}, changes)
                 rounds[kind].append(self.plan(path)["tokens"])
                 print(f"{kind}: {rounds[kind][-1]} tokens in {self.options.time}", file=sys.stderr, flush=True)
-        own = statistics.median(rounds.pop("recipe"))
+        own = statistics.median(rounds.pop(RECIPE))
         self.measured |= {kind: statistics.median(tokens) / own for kind, tokens in rounds.items()}
-        with open(self.measured_file, "w", encoding="utf-8") as file:
-            json.dump(self.measured, file, indent=1)
+        self.keep_measured()
 
     def length(self, name, scale, base_tokens):
         """The settings of the length of a run as costly as the recipe's; its model is `scale` times as large."""
@@ -104,13 +126,13 @@ class Grid:
                 sys.exit(f"{name}, seed {seed}: exit code {done.returncode}: {done.stderr.strip()[-800:]}")
         return read_json(status), read_json(os.path.join(folder, "config.json"))
 
-    def explicit(self, seed, base, change):
+    def explicit(self, base, change):
         """The recipe's own choices as given settings, changed by `change`."""
         config = {key: value for key, value in json.loads(json.dumps(base)).items() if key not in NOT_CHOICES}
         change(config)
         return config
 
-    def points(self, seed, base, parameters):
+    def points(self, base, parameters):
         """(name, settings, size in parts of the base's) of every run beside the base."""
 
         def scaled(what, by):
@@ -134,7 +156,7 @@ class Grid:
                 if what == "size":
                     yield name, {"model": {"size": str(round(parameters * by))}}, by
                 else:
-                    yield name, self.explicit(seed, base, scaled(what, by)), 1.0
+                    yield name, self.explicit(base, scaled(what, by)), 1.0
         if not self.options.peers:
             return
         for rate in PEER_RATES:
@@ -150,41 +172,60 @@ class Grid:
                     config["sequence"] = {"max_length": 1024, "batching": "concat"}
                     config["model"]["initializer"] = "normal"
 
-                yield f"{name} {rate:g}", self.explicit(seed, base, change), 1.0
+                yield f"{name} {rate:g}", self.explicit(base, change), 1.0
 
     def run(self):
-        rows = {}
-        for seed in self.options.seeds:
-            length = {"time": self.options.time} if self.options.time else {"tokens": self.options.tokens}
-            status, base = self.train("recipe", seed, {}, length)
-            rows.setdefault("recipe", []).append((status.get("eval_loss"), status["tokens"], base))
-            parameters = self.plan(os.path.join(self.options.work, "recipe", f"seed_{seed}", "config.json"))["parameters"]
-            points = [point for point in self.points(seed, base, parameters) if not self.options.only or point[0] in self.options.only]
-            if self.options.time:
-                self.measure(seed, base, points)
-            if self.options.measure:
-                return
-            for name, changes, scale in points:
-                status, config = self.train(name, seed, changes, self.length(name, scale, base["train"]["tokens"]))
-                rows.setdefault(name, []).append((status.get("eval_loss"), status["tokens"], config))
-                self.show(rows)
-        self.show(rows, last=True)
-
-    def show(self, rows, last=False):
-        if not last:
-            name, runs = next(reversed(rows.items()))
-            print(f"{name}: {runs[-1][0]}", file=sys.stderr, flush=True)
+        length, settings = self.recipe_settings()
+        if self.options.measure:
+            self.measure(self.points_beside(*self.plan_of_recipe(length, settings)))
             return
-        base = [loss for loss, _, _ in rows["recipe"]]
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            started = {seed: pool.submit(self.train, "recipe", seed, settings, length) for seed in self.options.seeds}
+            runs = []  # (name, seed, its future) in the order of the table
+            for seed, recipe in started.items():
+                base = recipe.result()[1]
+                runs.append(("recipe", seed, recipe))
+                points = self.points_beside(base, self.plan(os.path.join(self.options.work, "recipe", f"seed_{seed}", "config.json"))["parameters"])
+                if self.options.time:
+                    self.measure(points)
+                for name, changes, scale in points:
+                    runs.append((name, seed, pool.submit(self.train, name, seed, changes, self.length(name, scale, base["train"]["tokens"]))))
+            rows = {}
+            for name, seed, future in runs:
+                status, _ = future.result()
+                rows.setdefault(name, {})[seed] = {"loss": status.get("eval_loss"), "tokens": status["tokens"]}
+                print(f"{name}, seed {seed}: {status.get('eval_loss')}", file=sys.stderr, flush=True)
+                if self.options.json:
+                    with open(self.options.json + ".new", "w", encoding="utf-8") as file:
+                        json.dump(rows, file, indent=1)
+                    os.replace(self.options.json + ".new", self.options.json)
+        self.show(rows)
+
+    def plan_of_recipe(self, length, settings):
+        """(the recipe's own config, its parameters): of a run that ends after its first step."""
+        path, folder = self.write("recipe measured", 0, length, settings)
+        config = os.path.join(folder, "config.json")
+        if not os.path.exists(config):
+            command = [self.options.lmtrain, "train", path, "--run-dir", folder, "--set", "train.max_time=1s"]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode not in (0, 75):
+                sys.exit(f"{path}: exit code {done.returncode}: {done.stderr.strip()[-800:]}")
+        return read_json(config), self.plan(config)["parameters"]
+
+    def points_beside(self, base, parameters):
+        return [point for point in self.points(base, parameters) if not self.options.only or point[0] in self.options.only]
+
+    def show(self, rows):
+        base = {seed: run["loss"] for seed, run in rows["recipe"].items()}
         print("| | held-out loss | of the recipe's, % | tokens |\n|---|---|---|---|")
         for name, runs in rows.items():
-            losses = [loss for loss, _, _ in runs]
-            if None in losses:
+            losses = {seed: run["loss"] for seed, run in runs.items()}
+            if None in losses.values():
                 print(f"| {name} | diverged | | |")
                 continue
-            part = 100 * (sum(a / b for a, b in zip(losses, base)) / len(losses) - 1)
-            tokens = sum(tokens for _, tokens, _ in runs) / len(runs)
-            print(f"| {name} | {', '.join(f'{loss:.4f}' for loss in losses)} | {part:+.2f} | {tokens / 1e6:.2f}M |")
+            part = 100 * (statistics.mean(loss / base[seed] for seed, loss in losses.items()) - 1)
+            tokens = statistics.mean(run["tokens"] for run in runs.values())
+            print(f"| {name} | {', '.join(f'{loss:.4f}' for loss in losses.values())} | {part:+.2f} | {tokens / 1e6:.2f}M |")
 
 
 def tokens_of(text):
@@ -201,6 +242,8 @@ def main():
     parser.add_argument("--work", required=True)
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1])
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="runs beside each other")
+    parser.add_argument("--json", help="a file for the losses, as far as they are known")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--set", action="append", default=[])

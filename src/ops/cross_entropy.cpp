@@ -7,9 +7,9 @@
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
 #include "kernels/cpu/gemm.h"
-#include "ops/accumulate.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
@@ -188,25 +188,21 @@ class LinearCrossEntropyFunction : public torch::autograd::Function<LinearCrossE
                             const at::Tensor& scale, double z_loss, int64_t chunk) {
     const at::Tensor x_ND = input.contiguous();
     const at::Tensor weight_VD = input_weight.contiguous();
-    at::Tensor dx, dw, sum;
+    const at::Tensor dx = at::empty_like(x_ND);
+    at::Tensor dw, sum_VD;
     const at::Tensor losses =
         by_chunks(x_ND, weight_VD, targets.contiguous(), scale, z_loss, chunk,
                   [&](int64_t first, const at::Tensor& x, const at::Tensor& d_logits) {
-                    const at::Tensor chunk_dx = product(d_logits, weight_VD);
-                    const at::Tensor chunk_dw = product(d_logits.t(), x);
+                    product_into(d_logits, weight_VD, dx.narrow(0, first, x.size(0)));
                     if (x.size(0) == x_ND.size(0)) {
-                      dx = chunk_dx;
-                      dw = chunk_dw;
+                      dw = product(d_logits.t(), x);
                       return;
                     }
-                    if (first == 0) {
-                      dx = at::empty_like(x_ND);
-                      sum = at::empty({weight_VD.numel()}, weight_VD.options().dtype(at::kFloat));
-                    }
-                    dx.narrow(0, first, x.size(0)).copy_(chunk_dx);
-                    accumulate(chunk_dw, sum, /*first=*/first == 0);
+                    if (first == 0)
+                      sum_VD = at::empty(weight_VD.sizes(), weight_VD.options().dtype(at::kFloat));
+                    add_product(d_logits.t(), x, sum_VD, /*first=*/first == 0);
                   });
-    if (sum.defined()) dw = sum.view_as(weight_VD).to(weight_VD.scalar_type());
+    if (sum_VD.defined()) dw = sum_VD.to(weight_VD.scalar_type());
     context->saved_data["dx"] = dx;
     context->saved_data["dw"] = dw;
     return sum_row_losses(losses, scale);

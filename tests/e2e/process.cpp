@@ -79,7 +79,8 @@ Process::Process(const std::vector<std::string>& command, const ProcessOptions& 
   if (options.err_terminal) err_terminal_ = std::make_unique<Terminal>(*options.err_terminal);
   const int out = out_terminal_ ? out_terminal_->program_end() : out_;
   const int err = err_terminal_ ? err_terminal_->program_end() : err_;
-  pid_ = ::fork();
+  pid_ = options.server != nullptr ? options.server->start(command, variables, cwd, out, err)
+                                   : ::fork();
   if (pid_ == 0) {
     // Only calls that are safe after fork, until exec.
     ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);

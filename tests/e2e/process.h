@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "e2e/fork_server.h"
 #include "e2e/terminal.h"
 
 namespace lmtrain::testing {
@@ -23,6 +24,8 @@ struct ProcessOptions {
   std::optional<rlim_t> address_space{};     // RLIMIT_AS, bytes
   // Columns of a terminal that stdout, or stderr, is; else they are files.
   std::optional<unsigned short> out_terminal{}, err_terminal{};
+  // What forks the program of the command; it has no limits then. Default: the program is started.
+  ForkServer* server = nullptr;
 };
 
 struct ProcessResult {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/support.h"
+#include "e2e/workspace.h"
 
 namespace lmtrain::testing {
 
@@ -52,6 +53,7 @@ class SmallDisk {
       std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
       std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
     }
+    renew_fork_server();
     return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   }
 

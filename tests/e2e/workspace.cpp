@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -103,6 +104,32 @@ ProcessOptions on_one_core(ProcessOptions options) {
   options.env.emplace("CUDA_VISIBLE_DEVICES", "");
   return options;
 }
+
+namespace {
+
+std::unique_ptr<ForkServer>& fork_server() {
+  static std::unique_ptr<ForkServer> server;
+  return server;
+}
+
+ProcessOptions forked(ProcessOptions options) {
+  const bool plain = options.env.empty() && !options.file_size && !options.address_space;
+  options = on_one_core(std::move(options));
+  if (!plain) return options;
+  if (fork_server() == nullptr)
+    fork_server() =
+        std::make_unique<ForkServer>(lmtrain_binary(), LMTRAIN_FORK_LIBRARY, options.env);
+  options.server = fork_server().get();
+  return options;
+}
+
+}  // namespace
+
+void renew_fork_server() { fork_server().reset(); }
+
+LmtrainProcess::LmtrainProcess(const std::vector<std::string>& arguments,
+                               const ProcessOptions& options)
+    : Process(lmtrain_command(arguments), forked(options)) {}
 
 ProcessResult lmtrain(const std::vector<std::string>& arguments, const ProcessOptions& options) {
   return LmtrainProcess(arguments, options).wait();

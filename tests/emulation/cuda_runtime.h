@@ -22,6 +22,7 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -40,7 +41,11 @@ struct alignas(16) uint4 {
 };
 
 using std::min;
-inline float __expf(float x) { return std::exp(x); }
+inline float __fdividef(float a, float b) { return a / b; }
+template <class Word>
+void __stwb(Word* p, Word word) {
+  *p = word;
+}
 
 // --- The host's side -----------------------------------------------------------------------------
 

@@ -59,9 +59,10 @@ std::vector<double> rms_norm_results(int64_t rows, int64_t dim, bool with_residu
 }
 
 TYPED_TEST(OperatorKernels, RmsNorm) {
-  // Rows in a warp and in a block; in packs and not; in one slice of columns and in several.
-  const std::vector<std::pair<int64_t, int64_t>> shapes = {{1, 1},  {3, 7},    {9, 64},  {2, 129},
-                                                           {5, 48}, {2, 4104}, {1030, 8}};
+  // Rows in a warp and in a block; in packs and not; in one tile of a thread and in several; in
+  // one slice of columns and in several.
+  const std::vector<std::pair<int64_t, int64_t>> shapes = {
+      {1, 1}, {3, 7}, {9, 64}, {2, 129}, {5, 48}, {2, 768}, {2, 4104}, {1, 9000}, {1030, 8}};
   for (const auto& [rows, dim] : shapes) {
     for (const int way : {0, 1, 2, 3}) {
       SCOPED_TRACE(::testing::Message() << rows << " rows of " << dim << ", way " << way);
@@ -74,13 +75,15 @@ TYPED_TEST(OperatorKernels, RmsNorm) {
 
 // More rows than the backward has blocks, and several warps a row: sums follow one another.
 TEST(RmsNormKernels, ABlockTakesSeveralRows) {
-  std::vector<std::vector<double>> results;
-  for (const bool descending : {false, true}) {
-    emulation::set_descending(descending);
-    results.push_back(rms_norm_results<float>(1100, 256, false, false, 0));
+  for (const auto& [rows, dim] : {std::pair{1100, 256}, std::pair{450, 2048}}) {
+    std::vector<std::vector<double>> results;
+    for (const bool descending : {false, true}) {
+      emulation::set_descending(descending);
+      results.push_back(rms_norm_results<float>(rows, dim, false, true, 0));
+    }
+    emulation::set_descending(false);
+    EXPECT_EQ(results[0], results[1]);
   }
-  emulation::set_descending(false);
-  EXPECT_EQ(results[0], results[1]);
 }
 
 TYPED_TEST(OperatorKernels, QkvRope) {
@@ -287,7 +290,8 @@ TYPED_TEST(OperatorKernels, EmbeddingBackward) {
     for (const int64_t dim : {1, 24, 37}) {
       SCOPED_TRACE(::testing::Message() << count << " positions of " << used << " ids, " << dim);
       in_every_way([&, count = count, used = used](int64_t shift) {
-        std::vector<int64_t> ids, order(static_cast<size_t>(count)), sorted;
+        std::vector<int64_t> ids, order(static_cast<size_t>(count));
+        std::vector<int32_t> sorted;
         for (int64_t i = 0; i < count; ++i) {
           // Id 0 has half of all positions.
           const auto drawn =
@@ -299,7 +303,8 @@ TYPED_TEST(OperatorKernels, EmbeddingBackward) {
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
           return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)];
         });
-        for (const int64_t position : order) sorted.push_back(ids[static_cast<size_t>(position)]);
+        for (const int64_t position : order)
+          sorted.push_back(static_cast<int32_t>(ids[static_cast<size_t>(position)]));
         Array<T> dy(count * dim, shift), d_weight(kVocab * dim, shift);
         Array<float> partial(cuda::embedding_partials(count) * dim, shift);
         dy.fill(1);

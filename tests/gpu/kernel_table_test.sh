@@ -28,6 +28,12 @@ __global__ void generic(float* in_global, bool in_shared) {
   float* sums = in_shared ? shared : in_global;
   sums[threadIdx.x] += 1;
 }
+__global__ void in_pieces(unsigned short* out) {
+  for (int k = 0; k < 8; k += 2) {
+    unsigned short* const pair = out + threadIdx.x * 8 + k;
+    asm("st.global.v2.u16 [%0], {%1, %1};" ::"l"(pair), "h"(*pair) : "memory");
+  }
+}
 template <class T, int kWidth>
 __global__ void narrow(const T* in, T* out) {
   for (int i = 0; i < kWidth; ++i) out[threadIdx.x + i * 32] = in[threadIdx.x + i * 32];
@@ -40,6 +46,7 @@ if LMTRAIN_KERNELS=$work "$root/scripts/kernel_table.sh" >"$work/table" 2>&1; th
 fi
 status=0
 for fault in 'with_stack has a stack of' 'spilling spills' 'generic has 2 accesses to an address space' \
+  'in_pieces stores packs in' \
   'narrow<float,4> is made for packs of 4 and loads nothing of 16 bytes'; do
   grep -qF "$fault" "$work/table" || { echo "FAIL: not noticed: $fault"; status=1; }
 done

@@ -41,6 +41,19 @@ __device__ float rounded(float x) {
   return to_float(from_float<T>(x));
 }
 
+// Returns 2^x to 2 units in the last place, by one instruction; 0 where that is below 2^-126. e^x
+// is 2^(kLog2OfE x); __expf would spend three more instructions on the numbers below.
+inline constexpr float kLog2OfE = 1.44269504F;
+__device__ inline float power_of_2(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+
 // A pack: kWidth neighbours as fp32.
 template <int kWidth>
 struct Floats {
@@ -57,12 +70,22 @@ struct Words {
   Word word[kBytes / sizeof(Word)];
 };
 
+// A pack as it lies in memory: what a thread holds while it waits for more.
+template <class T, int kWidth>
+struct Pack {
+  Words<kWidth * sizeof(T)> words;
+};
+
 // `p` must be aligned to the pack, or to 16 bytes where that is larger.
 template <int kWidth, class T>
-__device__ Floats<kWidth> load(const T* p) {
-  const auto words = *reinterpret_cast<const Words<kWidth * sizeof(T)>*>(p);
+__device__ Pack<T, kWidth> load_pack(const T* p) {
+  return {*reinterpret_cast<const Words<kWidth * sizeof(T)>*>(p)};
+}
+
+template <class T, int kWidth>
+__device__ Floats<kWidth> floats_of(const Pack<T, kWidth>& pack) {
   T elements[kWidth];
-  __builtin_memcpy(elements, &words, sizeof words);
+  __builtin_memcpy(elements, &pack.words, sizeof pack.words);
   Floats<kWidth> x;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) x.lane[i] = to_float(elements[i]);
@@ -70,13 +93,34 @@ __device__ Floats<kWidth> load(const T* p) {
 }
 
 template <int kWidth, class T>
-__device__ void store(T* p, const Floats<kWidth>& x) {
+__device__ Floats<kWidth> load(const T* p) {
+  return floats_of(load_pack<kWidth>(p));
+}
+
+template <class T, int kWidth>
+__device__ Pack<T, kWidth> pack_of(const Floats<kWidth>& x) {
   T elements[kWidth];
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) elements[i] = from_float<T>(x.lane[i]);
-  Words<kWidth * sizeof(T)> words;
-  __builtin_memcpy(&words, elements, sizeof words);
-  *reinterpret_cast<decltype(words)*>(p) = words;
+  Pack<T, kWidth> pack;
+  __builtin_memcpy(&pack.words, elements, sizeof pack.words);
+  return pack;
+}
+
+// The intrinsic stores a word at once. Of an assignment the compiler makes stores of two elements
+// in some kernels.
+template <class T, int kWidth>
+__device__ void store_pack(T* p, const Pack<T, kWidth>& pack) {
+  using Word = typename Words<kWidth * sizeof(T)>::Word;
+#pragma unroll
+  for (size_t i = 0; i < kWidth * sizeof(T) / sizeof(Word); ++i) {
+    __stwb(reinterpret_cast<Word*>(p) + i, pack.words.word[i]);
+  }
+}
+
+template <int kWidth, class T>
+__device__ void store(T* p, const Floats<kWidth>& x) {
+  store_pack(p, pack_of<T>(x));
 }
 
 // --- Sums ----------------------------------------------------------------------------------------
@@ -131,6 +175,11 @@ __device__ void for_each_pack_of_grid(int64_t count, const Body& body) {
   for_each_pack<kWidth>(count, int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
                         int64_t{gridDim.x} * blockDim.x, body);
 }
+
+// Returns the row of this block, where each block has a row: the last row first. The product before
+// wrote its last rows last, so these are the rows that the L2 cache still holds; the product after
+// begins with the first rows, which are then the newest.
+__device__ inline int64_t row_of_block() { return int64_t{gridDim.x} - 1 - int64_t{blockIdx.x}; }
 
 // --- Launching -----------------------------------------------------------------------------------
 

@@ -1,55 +1,65 @@
 // Cross-entropy on a GPU: a block a row. Largest logit and sum of exponentials come from one pass;
-// a second, over what the cache still holds, overwrites the row by its gradient.
+// a second, over what the caches still hold, overwrites the row by its gradient.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {
 namespace {
 
 constexpr int kBlock = 1024;
+constexpr float kLn2 = 0.693147182F, kLn2Rest = -1.90465421e-9F;  // ln(2) is their sum
 
-// The sum of exp(x - largest) over some logits. -inf adds 0; NaN makes the sum NaN.
+// The sum of 2^(x log2(e) - shift) over some logits; `shift` is about the largest x log2(e). -inf
+// adds 0; NaN makes the sum NaN.
 struct SoftmaxSum {
-  float largest = -INFINITY;
+  float shift = -INFINITY;
   float sum = 0;
 
   // The number to subtract. With nothing but -inf so far it is 0, as -inf - -inf is NaN.
-  __device__ static float shift_of(float largest) { return largest == -INFINITY ? 0 : largest; }
+  __device__ static float finite(float shift) { return shift == -INFINITY ? 0 : shift; }
+  // Returns e^x over e^(the logit of the shift).
+  __device__ static float term(float x, float shift) {
+    return power_of_2(fmaf(x, kLog2OfE, -shift));
+  }
 
   template <int W>
   __device__ void add(const Floats<W>& x) {
-    float most = largest;
+    float most = x.lane[0];
 #pragma unroll
-    for (int j = 0; j < W; ++j) most = fmaxf(most, x.lane[j]);
-    const float shift = shift_of(most);
-    sum *= __expf(largest - shift);
+    for (int j = 1; j < W; ++j) most = fmaxf(most, x.lane[j]);
+    const float next = fmaxf(shift, most * kLog2OfE);
+    const float by = finite(next);
+    sum *= power_of_2(shift - by);
 #pragma unroll
-    for (int j = 0; j < W; ++j) sum += __expf(x.lane[j] - shift);
-    largest = most;
+    for (int j = 0; j < W; ++j) sum += term(x.lane[j], by);
+    shift = next;
   }
 
   __device__ void add(const SoftmaxSum& other) {
-    const float most = fmaxf(largest, other.largest);
-    const float shift = shift_of(most);
-    sum = sum * __expf(largest - shift) + other.sum * __expf(other.largest - shift);
-    largest = most;
+    const float next = fmaxf(shift, other.shift);
+    const float by = finite(next);
+    sum = sum * power_of_2(shift - by) + other.sum * power_of_2(other.shift - by);
+    shift = next;
   }
+
+  // Returns the logarithm of the sum of e^x.
+  __device__ float log() const { return fmaf(shift, kLn2, fmaf(shift, kLn2Rest, logf(sum))); }
 };
 
 // Returns the sum over the block, to every thread. Only lane 0 of a warp needs over_warp's result.
 __device__ SoftmaxSum block_softmax_sum(SoftmaxSum x) {
-  __shared__ float largest[kWarp];
+  __shared__ float shift[kWarp];
   __shared__ float sum[kWarp];
   const auto over_warp = [](SoftmaxSum y) {
     for (int distance = kWarp / 2; distance > 0; distance /= 2) {
       SoftmaxSum other;
-      other.largest = __shfl_down_sync(0xFFFFFFFFU, y.largest, distance);
+      other.shift = __shfl_down_sync(0xFFFFFFFFU, y.shift, distance);
       other.sum = __shfl_down_sync(0xFFFFFFFFU, y.sum, distance);
       y.add(other);
     }
     return y;
   };
   const auto put = [&](unsigned slot, const SoftmaxSum& y) {
-    largest[slot] = y.largest;
+    shift[slot] = y.shift;
     sum[slot] = y.sum;
   };
   x = over_warp(x);
@@ -57,23 +67,29 @@ __device__ SoftmaxSum block_softmax_sum(SoftmaxSum x) {
   __syncthreads();
   if (threadIdx.x < kWarp) {
     const bool has_warp = threadIdx.x < blockDim.x / kWarp;
-    x = over_warp(has_warp ? SoftmaxSum{largest[threadIdx.x], sum[threadIdx.x]} : SoftmaxSum{});
+    x = over_warp(has_warp ? SoftmaxSum{shift[threadIdx.x], sum[threadIdx.x]} : SoftmaxSum{});
     if (threadIdx.x == 0) put(0, x);
   }
   __syncthreads();
-  return {largest[0], sum[0]};
+  return {shift[0], sum[0]};
 }
 
-// A row of a vocabulary of any size begins anywhere: single elements up to the first whole pack,
-// then packs, then single elements.
-template <int kWidth, class T, class Body>
+enum class From { kFirst, kLast };
+
+// Calls body(Width<W>, first element) for the elements of a row. A row of a vocabulary of any size
+// begins anywhere: single elements up to the first whole pack, then packs, from the first or from
+// the last one on, then single elements.
+template <int kWidth, From kFrom, class T, class Body>
 __device__ void for_row(const T* row, int64_t count, const Body& body) {
   constexpr int64_t kBytes = kWidth * sizeof(T);
   const int64_t beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(row) % kBytes);
   const int64_t head = min(count, (kBytes - beyond) % kBytes / int64_t{sizeof(T)});
   for (int64_t i = threadIdx.x; i < head; i += blockDim.x) body(Width<1>{}, i);
-  for_each_pack<kWidth>(count - head, threadIdx.x, blockDim.x,
-                        [&]<int W>(Width<W> width, int64_t i) { body(width, head + i); });
+  const int64_t last_pack = (count - head) / kWidth * kWidth - kWidth;
+  for_each_pack<kWidth>(
+      count - head, threadIdx.x, blockDim.x, [&]<int W>(Width<W> width, int64_t i) {
+        body(width, head + (W == kWidth && kFrom == From::kLast ? last_pack - i : i));
+      });
 }
 
 template <class T>
@@ -81,13 +97,14 @@ __global__ void __launch_bounds__(kBlock)
     kernel(T* logits, const int64_t* targets, float* losses, int64_t vocab,
            const double* grad_scale, float z_loss) {
   constexpr int kWidth = kPack<T>;
-  T* row = logits + int64_t{blockIdx.x} * vocab;
-  const int64_t target = targets[blockIdx.x];
+  const int64_t i_row = row_of_block();
+  T* row = logits + i_row * vocab;
+  const int64_t target = targets[i_row];
   if (target < 0 || target >= vocab) {
     const float value = target < 0 ? 0 : NAN;
-    if (threadIdx.x == 0) losses[blockIdx.x] = value;
+    if (threadIdx.x == 0) losses[i_row] = value;
     if (grad_scale == nullptr) return;
-    for_row<kWidth>(row, vocab, [&]<int W>(Width<W>, int64_t i) {
+    for_row<kWidth, From::kFirst>(row, vocab, [&]<int W>(Width<W>, int64_t i) {
       Floats<W> out;
 #pragma unroll
       for (int j = 0; j < W; ++j) out.lane[j] = value;
@@ -97,22 +114,26 @@ __global__ void __launch_bounds__(kBlock)
   }
   const float at_target = to_float(row[target]);  // before anyone overwrites it
   SoftmaxSum all;
-  for_row<kWidth>(row, vocab, [&]<int W>(Width<W>, int64_t i) { all.add(load<W>(row + i)); });
+  for_row<kWidth, From::kFirst>(row, vocab,
+                                [&]<int W>(Width<W>, int64_t i) { all.add(load<W>(row + i)); });
   all = block_softmax_sum(all);
-  const float log_sum = logf(all.sum) + all.largest;
-  if (threadIdx.x == 0) losses[blockIdx.x] = log_sum - at_target;
+  const float log_sum = all.log();
+  if (threadIdx.x == 0) losses[i_row] = log_sum - at_target;
   if (grad_scale == nullptr) return;
   const float z_factor = 1.0F + 2.0F * z_loss * log_sum;
   const auto at_loss = static_cast<float>(*grad_scale);
   const float scale = at_loss / all.sum * z_factor;
+  const float shift = SoftmaxSum::finite(all.shift);
   const float gradient_at_target =
-      (__expf(at_target - all.largest) / all.sum * z_factor - 1.0F) * at_loss;
-  for_row<kWidth>(row, vocab, [&]<int W>(Width<W>, int64_t i) {
+      (SoftmaxSum::term(at_target, shift) / all.sum * z_factor - 1.0F) * at_loss;
+  // The first pass ended with the last logits: these are the ones that the caches hold.
+  for_row<kWidth, From::kLast>(row, vocab, [&]<int W>(Width<W>, int64_t i) {
     auto x = load<W>(row + i);
 #pragma unroll
-    for (int j = 0; j < W; ++j) {
-      const float gradient = __expf(x.lane[j] - all.largest) * scale;
-      x.lane[j] = i + j == target ? gradient_at_target : gradient;
+    for (int j = 0; j < W; ++j) x.lane[j] = SoftmaxSum::term(x.lane[j], shift) * scale;
+    if (i <= target && target < i + W) {
+#pragma unroll
+      for (int j = 0; j < W; ++j) x.lane[j] = i + j == target ? gradient_at_target : x.lane[j];
     }
     store<W>(row + i, x);
   });

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kBlock = 128;
 constexpr int64_t kChunk = 32;
+// Rows that a thread loads before it adds the first.
+constexpr int kAtOnce = 8;
 // The parts that a chunk leaves: of an id that came in from the chunk before, and of an id that
 // goes on into the next chunk. An id that does both is kCameIn.
 enum Part : int64_t { kCameIn, kGoesOn, kNumParts };
@@ -24,14 +26,8 @@ __device__ float* part_of(float* partial, int64_t chunk, Part part, int64_t dim)
   return partial + (chunk * kNumParts + part) * dim;
 }
 
-template <int W>
-__device__ void store_part(float* p, const Floats<W>& x) {
-#pragma unroll
-  for (int j = 0; j < W; ++j) p[j] = x.lane[j];
-}
-
 template <class T, int kWidth>
-__global__ void sum_chunks_kernel(const T* dy, const int64_t* sorted_ids, const int64_t* order,
+__global__ void sum_chunks_kernel(const T* dy, const int32_t* sorted_ids, const int64_t* order,
                                   T* d_weight, float* partial, int64_t count, int64_t dim) {
   const int64_t chunk = blockIdx.x;
   const int64_t begin = chunk * kChunk;
@@ -39,26 +35,38 @@ __global__ void sum_chunks_kernel(const T* dy, const int64_t* sorted_ids, const 
   for_each_pack<kWidth>(dim, threadIdx.x, blockDim.x, [&]<int W>(Width<W>, int64_t i) {
     bool came_in = begin > 0 && sorted_ids[begin - 1] == sorted_ids[begin];
     Floats<W> sum{};
-    for (int64_t i_sorted = begin; i_sorted < end; ++i_sorted) {
-      add(sum, load<W>(dy + order[i_sorted] * dim + i));
+    // Adds row number i_sorted; where its id ends, and at the end of the chunk, the sum goes out.
+    const auto add_row = [&](int64_t i_sorted, const Floats<W>& x) {
+      add(sum, x);
       const int64_t id = sorted_ids[i_sorted];
       const bool ends = i_sorted + 1 == count || sorted_ids[i_sorted + 1] != id;
-      if (!ends && i_sorted + 1 < end) continue;
+      if (!ends && i_sorted + 1 < end) return;
       if (came_in) {
-        store_part(part_of(partial, chunk, kCameIn, dim) + i, sum);
+        store<W>(part_of(partial, chunk, kCameIn, dim) + i, sum);
       } else if (!ends) {
-        store_part(part_of(partial, chunk, kGoesOn, dim) + i, sum);
+        store<W>(part_of(partial, chunk, kGoesOn, dim) + i, sum);
       } else {
         store<W>(d_weight + id * dim + i, sum);
       }
       sum = {};
       came_in = false;
+    };
+    for (int64_t first = begin; first < end; first += kAtOnce) {
+      Pack<T, W> rows[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (first + k < end) rows[k] = load_pack<W>(dy + order[first + k] * dim + i);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (first + k < end) add_row(first + k, floats_of(rows[k]));
+      }
     }
   });
 }
 
 template <class T>
-__global__ void join_chunks_kernel(const int64_t* sorted_ids, T* d_weight, float* partial,
+__global__ void join_chunks_kernel(const int32_t* sorted_ids, T* d_weight, float* partial,
                                    int64_t count, int64_t dim) {
   const int64_t chunk = blockIdx.x;
   const int64_t begin = chunk * kChunk;
@@ -84,13 +92,14 @@ int64_t num_chunks(int64_t count) { return (count + kChunk - 1) / kChunk; }
 
 int64_t embedding_partials(int64_t count) { return num_chunks(count) * kNumParts; }
 
-void embedding_backward(const Call& call, const void* dy, const int64_t* sorted_ids,
+void embedding_backward(const Call& call, const void* dy, const int32_t* sorted_ids,
                         const int64_t* order, void* d_weight, float* partial, int64_t count,
                         int64_t dim) {
   if (count == 0) return;
   const unsigned blocks = num_blocks(count, kChunk);
   with_element(call.type, [&]<class T>(T) {
-    const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, d_weight);
+    const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, d_weight) &&
+                         aligned_to(16, partial);
     with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
       sum_chunks_kernel<T, W><<<blocks, num_threads(dim / W, kBlock), 0, stream_of(call)>>>(
           static_cast<const T*>(dy), sorted_ids, order, static_cast<T*>(d_weight), partial, count,

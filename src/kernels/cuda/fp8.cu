@@ -129,7 +129,8 @@ __global__ void cast_kernel(const T* x, const float* amax, int num_parts, uint8_
   const int group = static_cast<int>(threadIdx.x) / kTilePacks;
   const int64_t tiles_across = (columns + kTileColumns - 1) / kTileColumns;
   const int64_t tiles = (padded_rows + kTileRows - 1) / kTileRows * tiles_across;
-  for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+  // The last tiles first: the L2 cache holds what the first pass read last.
+  for (int64_t t = tiles - 1 - int64_t{blockIdx.x}; t >= 0; t -= gridDim.x) {
     const int64_t first_row = t / tiles_across * kTileRows;
     const int64_t first_column = t % tiles_across * kTileColumns;
     const int64_t row = first_row + group * kGroup;

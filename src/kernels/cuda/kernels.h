@@ -78,7 +78,7 @@ void scale_by(const Call& call, void* x, int64_t count, const float* factor);
 // rounded; does not touch other rows. sorted_ids[count] ascends and is in the vocabulary;
 // sorted_ids[i] is the id of row order[i] of dy. `partial` is scratch for fp32
 // [embedding_partials(count), dim].
-void embedding_backward(const Call& call, const void* dy, const int64_t* sorted_ids,
+void embedding_backward(const Call& call, const void* dy, const int32_t* sorted_ids,
                         const int64_t* order, void* d_weight, float* partial, int64_t count,
                         int64_t dim);
 int64_t embedding_partials(int64_t count);

@@ -28,7 +28,7 @@ __device__ void turn(Floats<kWidth>& a, Floats<kWidth>& b, const Floats<kWidth>&
 template <class T, int kWidth>
 __global__ void rotate_kernel(T* packed, const float* cos, const float* sin,
                               const RopeShape shape) {
-  const int64_t position = blockIdx.x;
+  const int64_t position = row_of_block();
   const int64_t half = shape.half;
   const int64_t angles = position % shape.num_angles * half;
   const int packs = static_cast<int>(half / kWidth);
@@ -50,7 +50,7 @@ __global__ void rotate_kernel(T* packed, const float* cos, const float* sin,
 template <class T, int kWidth>
 __global__ void backward_kernel(T* packed, const Heads heads, const float* cos, const float* sin,
                                 const RopeShape shape) {
-  const int64_t position = blockIdx.x;
+  const int64_t position = row_of_block();
   const int64_t batch = position / shape.length;
   const int64_t t = position % shape.length;
   const int64_t half = shape.half;

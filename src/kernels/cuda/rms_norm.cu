@@ -1,55 +1,93 @@
-// RMSNorm on a GPU. Forward: a warp a row, or a block where rows are long. Backward: each block
-// takes every n-th row, and its threads keep the weight's gradient of these rows in registers; a
-// second kernel adds the blocks.
+// RMSNorm on a GPU. Forward: a warp a row, or a block where rows are long; the row stays in
+// registers between its two uses. Backward: each block takes every n-th row, and its threads keep
+// the weight's gradient of these rows in registers; a second kernel adds the blocks.
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int64_t kLongRow = 2048;
+// Packs of a row that a thread of the forward loads before it uses the first, and keeps.
+constexpr int kHeld = 4;
 constexpr int64_t kMostPartials = 1024;
 // Threads of a block of the backward at most, each with a pack of columns. A row of more columns is
 // shared among several blocks.
 constexpr int kBackwardBlock = 512;
+// Threads of all blocks of the backward at most: so many run at once on the 132 processors of an
+// H100, if each thread has at most so many registers. With more, some blocks would begin when
+// others end.
+constexpr int64_t kBackwardThreads = 132 * 768;
+constexpr int kBackwardRegisters = 80;
 // The last sum: neighbouring columns of a block, 32 bytes of a partial, and threads to a column. So
 // few columns still make many blocks.
 constexpr int kSumColumns = 8, kSumLanes = 64;
 
-// kThreads: a warp or the whole block, to a row. The row is read twice, the second time from the
-// cache: x + residual is the same both times.
-template <class T, int kWidth, int kThreads>
-__global__ void forward_kernel(const T* x, const T* residual, const T* weight, T* h, T* y,
-                               float* rstd, int64_t rows, int64_t dim, float eps) {
-  const int64_t row = int64_t{blockIdx.x} * (kBlock / kThreads) + threadIdx.x / kThreads;
+// A warp or a block to a row. Rows are read and written in tiles of kHeld packs a thread. The last
+// tile, which is the only one of most rows, stays in registers; the others are read again.
+template <class T, int kWidth, bool kInWarp>
+__global__ void __launch_bounds__(kBlock)
+    forward_kernel(const T* x, const T* residual, const T* weight, T* h, T* y, float* rstd,
+                   int64_t rows, int64_t dim, float eps) {
+  const unsigned threads = kInWarp ? kWarp : blockDim.x;
+  const unsigned thread = threadIdx.x % threads;
+  const int64_t row = row_of_block() * (blockDim.x / threads) + threadIdx.x / threads;
   if (row >= rows) return;
-  const int64_t thread = threadIdx.x % kThreads;
-  const int64_t first = row * dim;
-  const auto read = [&]<int W>(Width<W>, int64_t i) {
-    auto value = load<W>(x + first + i);
-    if (residual == nullptr) return value;
-    const auto added = load<W>(residual + first + i);
+  const int64_t tile = int64_t{kHeld} * threads * kWidth;
+  const T* const sum_of_both = residual == nullptr ? x : h;
+  Pack<T, kWidth> held[kHeld];
+  // Calls body(number of the pack, its first element in x, h and y) for the packs of a tile.
+  const auto for_tile = [&](int64_t begin, const auto& body) {
 #pragma unroll
-    for (int j = 0; j < W; ++j) value.lane[j] = rounded<T>(value.lane[j] + added.lane[j]);
-    return value;
+    for (int k = 0; k < kHeld; ++k) {
+      const int64_t column = begin + (int64_t{k} * threads + thread) * kWidth;
+      if (column < dim) body(k, row * dim + column);
+    }
   };
   float sum = 0;
-  for_each_pack<kWidth>(dim, thread, kThreads, [&]<int W>(Width<W>, int64_t i) {
-    const auto value = read(Width<W>{}, i);
-    if (residual != nullptr) store<W>(h + first + i, value);
+  int64_t begin = 0;
+  for (;; begin += tile) {
+    for_tile(begin, [&](int k, int64_t i) { held[k] = load_pack<kWidth>(x + i); });
+    if (residual != nullptr) {
+      Pack<T, kWidth> added[kHeld];
+      for_tile(begin, [&](int k, int64_t i) { added[k] = load_pack<kWidth>(residual + i); });
+      for_tile(begin, [&](int k, int64_t i) {
+        auto value = floats_of(held[k]);
+        const auto other = floats_of(added[k]);
 #pragma unroll
-    for (int j = 0; j < W; ++j) sum += value.lane[j] * value.lane[j];
-  });
-  sum = kThreads == kWarp ? warp_sum(sum) : block_sum(sum);
+        for (int j = 0; j < kWidth; ++j) value.lane[j] += other.lane[j];
+        held[k] = pack_of<T>(value);
+        store_pack(h + i, held[k]);
+      });
+    }
+    for_tile(begin, [&](int k, int64_t) {
+      const auto value = floats_of(held[k]);
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) sum += value.lane[j] * value.lane[j];
+    });
+    if (begin + tile >= dim) break;
+  }
+  Pack<T, kWidth> weights[kHeld];
+  const auto load_weights = [&] {
+    for_tile(begin,
+             [&](int k, int64_t i) { weights[k] = load_pack<kWidth>(weight + (i - row * dim)); });
+  };
+  load_weights();
+  sum = kInWarp ? warp_sum(sum) : block_sum(sum);
   const float scale = 1.0F / sqrtf(sum / static_cast<float>(dim) + eps);
   if (thread == 0) rstd[row] = scale;
-  for_each_pack<kWidth>(dim, thread, kThreads, [&]<int W>(Width<W>, int64_t i) {
-    auto value = read(Width<W>{}, i);
-    const auto w = load<W>(weight + i);
+  for (;;) {
+    for_tile(begin, [&](int k, int64_t i) {
+      auto value = floats_of(held[k]);
+      const auto w = floats_of(weights[k]);
 #pragma unroll
-    for (int j = 0; j < W; ++j) value.lane[j] *= scale * w.lane[j];
-    store<W>(y + first + i, value);
-  });
+      for (int j = 0; j < kWidth; ++j) value.lane[j] *= scale * w.lane[j];
+      store<kWidth>(y + i, value);
+    });
+    if (begin == 0) break;
+    begin -= tile;
+    for_tile(begin, [&](int k, int64_t i) { held[k] = load_pack<kWidth>(sum_of_both + i); });
+    load_weights();
+  }
 }
 
 template <int W>
@@ -60,28 +98,42 @@ __device__ float dot_of(const Floats<W>& g, const Floats<W>& v, const Floats<W>&
   return dot;
 }
 
-// A pack of columns to a thread: those of slice blockIdx.y of a row, in the rows blockIdx.x,
-// blockIdx.x + gridDim.x and so on. Where there are several slices, each reads the other columns
-// too, for the dot product of the whole row.
+// A pack of columns to a thread: those of slice blockIdx.y of a row, in every n-th row, n being the
+// blocks of a slice. Where there are several slices, each reads the other columns too, for the dot
+// product of the whole row. The next row is on its way while threads wait for the sum of this one.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kBackwardBlock, 1)
+__global__ void __maxnreg__(kBackwardRegisters)
     backward_kernel(const T* dy, const T* dh, const T* h, const T* weight, const float* rstd, T* dx,
                     float* partial, int64_t rows, int64_t dim) {
   const int64_t slice = int64_t{blockDim.x} * kWidth;
   const int64_t first_column = int64_t{threadIdx.x} * kWidth;
   const int64_t column = blockIdx.y * slice + first_column;
   const bool has_columns = column < dim;
+  struct Inputs {
+    Pack<T, kWidth> dy, h, dh;
+    float scale;
+  };
+  const auto inputs_of = [&](int64_t row) {
+    Inputs in{};
+    if (row < 0) return in;
+    in.scale = rstd[row];
+    if (!has_columns) return in;
+    in.dy = load_pack<kWidth>(dy + row * dim + column);
+    in.h = load_pack<kWidth>(h + row * dim + column);
+    if (dh != nullptr) in.dh = load_pack<kWidth>(dh + row * dim + column);
+    return in;
+  };
   Floats<kWidth> sum{}, w{};
   if (has_columns) w = load<kWidth>(weight + column);
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+  // The last rows first: see row_of_block().
+  int64_t row = rows - 1 - int64_t{blockIdx.x};
+  Inputs next = inputs_of(row);
+  for (; row >= 0; row -= gridDim.x) {
+    const Inputs in = next;
+    next = inputs_of(row - gridDim.x);
+    const auto g = floats_of(in.dy), v = floats_of(in.h);
+    auto out = floats_of(in.dh);
     const int64_t first = row * dim;
-    const float scale = rstd[row];
-    Floats<kWidth> g{}, v{}, out{};
-    if (has_columns) {
-      g = load<kWidth>(dy + first + column);
-      v = load<kWidth>(h + first + column);
-      if (dh != nullptr) out = load<kWidth>(dh + first + column);
-    }
     float dot = dot_of(g, v, w);
     if (dim > slice) {
       for (int64_t i = first_column; i < dim; i += slice) {
@@ -90,12 +142,12 @@ __global__ void __launch_bounds__(kBackwardBlock, 1)
                       load<kWidth>(weight + i));
       }
     }
-    const float shift = block_sum(dot) * scale * scale * scale / static_cast<float>(dim);
+    const float shift = block_sum(dot) * in.scale * in.scale * in.scale / static_cast<float>(dim);
     if (!has_columns) continue;
 #pragma unroll
     for (int j = 0; j < kWidth; ++j) {
-      sum.lane[j] += g.lane[j] * v.lane[j] * scale;
-      out.lane[j] += g.lane[j] * w.lane[j] * scale - v.lane[j] * shift;
+      sum.lane[j] += g.lane[j] * v.lane[j] * in.scale;
+      out.lane[j] += g.lane[j] * w.lane[j] * in.scale - v.lane[j] * shift;
     }
     store<kWidth>(dx + first + column, out);
   }
@@ -136,16 +188,16 @@ void rms_norm_forward(const Call& call, const void* x, const void* residual, con
     const bool aligned = dim % kPack<T> == 0 && aligned_to(16, x) && aligned_to(16, residual) &&
                          aligned_to(16, weight) && aligned_to(16, h) && aligned_to(16, y);
     with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
-      const auto launch = [&](auto forward, int64_t rows_of_block) {
-        forward<<<num_blocks(rows, rows_of_block), kBlock, 0, stream_of(call)>>>(
+      const auto launch = [&](auto forward, unsigned threads, int64_t rows_of_block) {
+        forward<<<num_blocks(rows, rows_of_block), threads, 0, stream_of(call)>>>(
             static_cast<const T*>(x), static_cast<const T*>(residual),
             static_cast<const T*>(weight), static_cast<T*>(h), static_cast<T*>(y), rstd, rows, dim,
             eps);
       };
-      if (dim <= kLongRow) {
-        launch(forward_kernel<T, W, kWarp>, kBlock / kWarp);
+      if (dim / W <= kHeld * kWarp) {
+        launch(forward_kernel<T, W, true>, kBlock, kBlock / kWarp);
       } else {
-        launch(forward_kernel<T, W, kBlock>, 1);
+        launch(forward_kernel<T, W, false>, num_threads((dim / W + kHeld - 1) / kHeld, kBlock), 1);
       }
     });
   });
@@ -155,15 +207,18 @@ void rms_norm_forward(const Call& call, const void* x, const void* residual, con
 void rms_norm_backward(const Call& call, const void* dy, const void* dh, const void* h,
                        const void* weight, const float* rstd, void* dx, void* dw, float* partial,
                        int64_t rows, int64_t dim) {
-  const int64_t partials = rms_norm_partials(rows);
+  int64_t partials = 0;
   with_element(call.type, [&]<class T>(T) {
     const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, dh) &&
                          aligned_to(16, h) && aligned_to(16, weight) && aligned_to(16, dx) &&
                          aligned_to(16, partial);
-    if (partials > 0) {
+    if (rows > 0) {
       with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
         const unsigned threads = num_threads(dim / W, kBackwardBlock);
-        const dim3 grid(static_cast<unsigned>(partials), num_blocks(dim, int64_t{threads} * W));
+        const unsigned slices = num_blocks(dim, int64_t{threads} * W);
+        const int64_t at_once = std::max<int64_t>(1, kBackwardThreads / (threads * slices));
+        partials = std::min(rms_norm_partials(rows), at_once);
+        const dim3 grid(static_cast<unsigned>(partials), slices);
         backward_kernel<T, W><<<grid, threads, 0, stream_of(call)>>>(
             static_cast<const T*>(dy), static_cast<const T*>(dh), static_cast<const T*>(h),
             static_cast<const T*>(weight), rstd, static_cast<T*>(dx), partial, rows, dim);

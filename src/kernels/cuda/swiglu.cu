@@ -8,13 +8,13 @@ namespace {
 
 constexpr int kBlock = 256;
 
-__device__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
+__device__ float sigmoid(float x) { return __fdividef(1.0F, 1.0F + power_of_2(-kLog2OfE * x)); }
 
 // Calls body(Width<W>, first column of the pack in a row of gate, the same in a row of `dim`) for
 // the columns of this block's row.
 template <int kWidth, class Body>
 __device__ void for_row(int64_t dim, const Body& body) {
-  const int64_t row = blockIdx.x;
+  const int64_t row = row_of_block();
   const int64_t thread = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   for_each_pack<kWidth>(
       dim, thread, int64_t{gridDim.y} * blockDim.x,

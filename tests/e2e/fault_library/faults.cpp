@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "e2e/fault_library/undo_log.h"
+#include "e2e/fork_library/hooks.h"
 
 namespace lmtrain::faults {
 namespace {
@@ -200,3 +202,16 @@ Own::~Own() { --own_depth; }
 bool Own::is_active() { return own_depth > 0; }
 
 }  // namespace lmtrain::faults
+
+extern "C" {
+
+void lmtrain_before_main() { lmtrain::faults::configure(); }
+
+// Ends as the program does, but for the destructors of its libraries, which touch no file and take
+// longer than all else.
+void lmtrain_after_main(int code) {
+  std::fflush(nullptr);
+  lmtrain::faults::end_of_program();
+  ::_exit(code);
+}
+}

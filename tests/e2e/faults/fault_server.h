@@ -1,5 +1,5 @@
-// lmtrain under the fault library (e2e/fault_library/), which forks it for each command: see
-// fork_server.cpp there. Files of one command are overwritten by the next.
+// lmtrain under the fault library (e2e/fault_library/), which forks it for each command. Files of
+// one command are overwritten by the next.
 #pragma once
 
 #include <filesystem>
@@ -31,7 +31,6 @@ class FaultServer {
  public:
   // `folder` is for its own files.
   explicit FaultServer(const std::filesystem::path& folder);
-  ~FaultServer();
   FaultServer(const FaultServer&) = delete;
   FaultServer& operator=(const FaultServer&) = delete;
 
@@ -51,12 +50,9 @@ class FaultServer {
   std::vector<std::string> calls_of(const std::vector<std::string>& arguments);
 
  private:
-  int receive(std::optional<double> seconds, pid_t child);
-
   std::filesystem::path folder_;
   std::map<std::string, std::string> settings_;
-  int socket_ = -1;
-  std::optional<Process> process_;
+  ForkServer server_;
 };
 
 }  // namespace lmtrain::testing
