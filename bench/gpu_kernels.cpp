@@ -231,6 +231,8 @@ Json in_fp8(const at::Device& device) {
   const at::Tensor x = at::randn({kRows, kWide}, options).requires_grad_(true);
   const at::Tensor weight = at::randn({kOut, kWide}, options).requires_grad_(true);
   const int64_t moved = 3 * x.numel() + 3 * weight.numel() + 2 * kRows * kOut;
+  const at::Tensor gate_up = at::randn({kOut, kWide}, options).div_(45).requires_grad_(true);
+  const at::Tensor down = at::randn({kWide, kOut / 2}, options).div_(55).requires_grad_(true);
   return {
       compare(
           device, "fp8_cast", 6 * x.numel(),
@@ -246,7 +248,14 @@ Json in_fp8(const at::Device& device) {
       compare(
           device, "fp8_linear", moved * kBytes,
           both_ways({x, weight}, [=] { return std::vector<at::Tensor>{fp8_linear(x, weight)}; }),
-          both_ways({x, weight}, [=] { return std::vector<at::Tensor>{at::linear(x, weight)}; }))};
+          both_ways({x, weight}, [=] { return std::vector<at::Tensor>{at::linear(x, weight)}; })),
+      // Beside its parts: what it saves is the passes for amax of 3 x kOut / 2 columns.
+      compare(device, "fp8_mlp", 0,
+              both_ways({x, gate_up, down},
+                        [=] { return std::vector<at::Tensor>{fp8_mlp(x, gate_up, down)}; }),
+              both_ways({x, gate_up, down}, [=] {
+                return std::vector<at::Tensor>{fp8_mlp_reference(x, gate_up, down)};
+              }))};
 }
 
 Json updates(const at::Device& device) {

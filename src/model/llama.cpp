@@ -31,8 +31,8 @@
 namespace lmtrain {
 namespace {
 
-// The names of the source: `torch`, `lm`, the operators that are `hidden_linear` and
-// `swiglu_hidden_linear`, and the configuration.
+// The names of the source: `torch`, `lm`, the operators that are `hidden_linear` and `hidden_mlp`,
+// and the configuration.
 std::shared_ptr<torch::jit::Resolver> names_of(const ModelConfig& model, double z_loss, bool fp8) {
   const auto builtin = [](const char* name) {
     return std::make_shared<torch::jit::BuiltinFunction>(c10::Symbol::fromQualString(name),
@@ -41,11 +41,10 @@ std::shared_ptr<torch::jit::Resolver> names_of(const ModelConfig& model, double 
   SourceConstants constants = llama_constants(model);
   constants.emplace("z_loss", z_loss);
   return std::make_shared<SourceResolver>(
-      SourceNames{
-          {"torch", std::make_shared<torch::jit::BuiltinModule>("aten")},
-          {"lm", std::make_shared<torch::jit::BuiltinModule>(operators_namespace())},
-          {"hidden_linear", builtin(fp8 ? "lm::fp8_linear" : "lm::linear")},
-          {"swiglu_hidden_linear", builtin(fp8 ? "lm::swiglu_fp8_linear" : "lm::swiglu_linear")}},
+      SourceNames{{"torch", std::make_shared<torch::jit::BuiltinModule>("aten")},
+                  {"lm", std::make_shared<torch::jit::BuiltinModule>(operators_namespace())},
+                  {"hidden_linear", builtin(fp8 ? "lm::fp8_linear" : "lm::linear")},
+                  {"hidden_mlp", builtin(fp8 ? "lm::fp8_mlp" : "lm::mlp")}},
       std::move(constants));
 }
 

@@ -6,7 +6,7 @@
 //
 // model/llama.cpp compiles it. Its resolver gives the names of ModelConfig as constants and `lm` as
 // our operators (ops/operators.h); `hidden_linear` is lm.linear or, in fp8, lm.fp8_linear, and
-// `swiglu_hidden_linear` is lm.swiglu_linear or lm.swiglu_fp8_linear. Weights are dictionaries:
+// `hidden_mlp` is lm.mlp or lm.fp8_mlp. Weights are dictionaries:
 // `layers[i]["qkv_proj"]` holds q_proj, k_proj and v_proj stacked, "gate_up_proj" holds gate_proj
 // and up_proj; they are adjacent in memory, so stacking costs nothing.
 //
@@ -73,7 +73,7 @@ def attention(x_BTD: Tensor, layer: Dict[str, Tensor], cos_PR: Tensor, sin_PR: T
     return dropped(hidden_linear(y_BTA, layer["o_proj"]), keys_B, 3 * index + 1)
 
 def mlp(x_BTD: Tensor, layer: Dict[str, Tensor]) -> Tensor:
-    return swiglu_hidden_linear(hidden_linear(x_BTD, layer["gate_up_proj"]), layer["down_proj"])
+    return hidden_mlp(x_BTD, layer["gate_up_proj"], layer["down_proj"])
 
 def after_attention(a_BTD: Tensor, x_BTD: Tensor, layer: Dict[str, Tensor], keys_B: Optional[Tensor],
                     index: int) -> Tuple[Tensor, Tensor]:

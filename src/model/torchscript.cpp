@@ -47,9 +47,10 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     return torch.linear(x, weight)
 
-def swiglu_linear(gate_up: Tensor, weight: Tensor) -> Tensor:
+def mlp(x: Tensor, gate_up_weight: Tensor, down_weight: Tensor) -> Tensor:
+    gate_up = torch.linear(x, gate_up_weight)
     width = gate_up.size(-1) // 2
-    return torch.linear(torch.silu(gate_up[..., :width]) * gate_up[..., width:], weight)
+    return torch.linear(torch.silu(gate_up[..., :width]) * gate_up[..., width:], down_weight)
 
 def embedding(ids_BT: Tensor, weight_VD: Tensor) -> Tensor:
     return torch.embedding(weight_VD, ids_BT)
@@ -191,7 +192,7 @@ void write_torchscript(const std::filesystem::path& file, const ModelConfig& mod
                    SourceNames{{"torch", torch_names},
                                {"lm", std::make_shared<Operators>(operators)},
                                {"hidden_linear", function_of(operators, "linear")},
-                               {"swiglu_hidden_linear", function_of(operators, "swiglu_linear")}},
+                               {"hidden_mlp", function_of(operators, "mlp")}},
                    llama_constants(model)),
                nullptr);
   Module module = module_of(model, parameters, max_length, dtype);

@@ -11,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
+
 namespace lmtrain {
 
 // The rows and columns of every matrix that is multiplied must be multiples of this.
@@ -44,5 +46,18 @@ struct Fp8Operand {
 // keep fewer digits than fp32 has.
 at::Tensor fp8_product(const Fp8Operand& a_MK, const Fp8Operand& b_NK, at::ScalarType dtype,
                        bool fast);
+
+// The two passes of fp8_linear, of matrices, without autograd. `amax` is fp8_amax of x or dy, or
+// other numbers on its device with the same largest one.
+struct Fp8Linear {
+  at::Tensor x_IN, x_inverse_scale, weight_OI, weight_amax;  // what the backward needs
+};
+// Returns y_NO = x_NI weight_OI'.
+std::pair<at::Tensor, Fp8Linear> fp8_linear_forward(const at::Tensor& x_NI, const at::Tensor& amax,
+                                                    const at::Tensor& weight_OI);
+// Returns dx_NI and dw_OI.
+std::pair<at::Tensor, at::Tensor> fp8_linear_backward(const Fp8Linear& linear,
+                                                      const at::Tensor& dy_NO,
+                                                      const at::Tensor& amax);
 
 }  // namespace lmtrain

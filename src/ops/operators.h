@@ -125,12 +125,19 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight);
 at::Tensor swiglu_linear_reference(const at::Tensor& gate_up, const at::Tensor& weight);
 // Sets whether swiglu_linear keeps SwiGLU's value for its backward: F elements a position and
 // layer, for a backward of SwiGLU that moves a sixth fewer bytes. Results have the same bits. The
-// setting is of the process, false at first. It counts for later forwards, not for
-// swiglu_fp8_linear.
+// setting is of the process, false at first. It counts for later forwards, not for fp8_mlp.
 bool keeps_swiglu_value();
 void keep_swiglu_value(bool keeps);
-// Returns fp8_linear(swiglu(gate_up), weight_DF).
-at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight);
+// Returns swiglu_linear(linear(x, gate_up_weight_2FD), down_weight_DF), x [..., D].
+at::Tensor mlp(const at::Tensor& x, const at::Tensor& gate_up_weight,
+               const at::Tensor& down_weight);
+// Returns the same with both products by fp8_linear. With our kernels on a GPU, SwiGLU's find the
+// largest |x| of what they write, so the casts read it once instead of twice. The bits are those of
+// the reference.
+at::Tensor fp8_mlp(const at::Tensor& x, const at::Tensor& gate_up_weight,
+                   const at::Tensor& down_weight);
+at::Tensor fp8_mlp_reference(const at::Tensor& x, const at::Tensor& gate_up_weight,
+                             const at::Tensor& down_weight);
 
 // Returns, as an fp32 scalar, the sum over positions of -log softmax(logits_NV)[target], times
 // `scale`; positions whose target in targets_N (int64) is below 0 do not count. `scale` is an fp64

@@ -26,8 +26,8 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "rope_attention_dropout(Tensor qkv, Tensor cos, Tensor sin, int num_heads, int num_kv_heads, "
       "Tensor? segments, Tensor keys, int site, float p) -> Tensor");
-  library.def("swiglu_linear(Tensor gate_up, Tensor weight) -> Tensor");
-  library.def("swiglu_fp8_linear(Tensor gate_up, Tensor weight) -> Tensor");
+  library.def("mlp(Tensor x, Tensor gate_up_weight, Tensor down_weight) -> Tensor");
+  library.def("fp8_mlp(Tensor x, Tensor gate_up_weight, Tensor down_weight) -> Tensor");
   library.def(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, Tensor scale, float z_loss, "
       "int? chunk=None) -> Tensor");
@@ -48,8 +48,8 @@ TORCH_LIBRARY_IMPL(lm, CompositeImplicitAutograd, library) {
   library.impl("cached_rope_attention", &lmtrain::cached_rope_attention);
   library.impl("dropout", &lmtrain::dropout);
   library.impl("rope_attention_dropout", &lmtrain::rope_attention_dropout);
-  library.impl("swiglu_linear", &lmtrain::swiglu_linear);
-  library.impl("swiglu_fp8_linear", &lmtrain::swiglu_fp8_linear);
+  library.impl("mlp", &lmtrain::mlp);
+  library.impl("fp8_mlp", &lmtrain::fp8_mlp);
   library.impl("linear_cross_entropy", &lmtrain::linear_cross_entropy);
   library.impl("linear_cross_entropies", &lmtrain::linear_cross_entropies);
   library.impl("embedding", &lmtrain::embedding);

@@ -4,6 +4,7 @@
 
 #include "device/dispatch.h"
 #include "device/torch_headers.h"
+#include "ops/fp8.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/weight_gradient.h"
@@ -54,18 +55,23 @@ Epilogue<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d
           }};
 }
 
-// y_NF = swiglu(gate_up) on a GPU.
-void swiglu_on_cuda(const at::Tensor& gate_up, const at::Tensor& y) {
+float* numbers_or_null(const at::Tensor& x) { return x.defined() ? elements<float>(x) : nullptr; }
+
+// y_NF = swiglu(gate_up) on a GPU. `amax` is undefined, or kSwigluAmaxParts zeros to raise.
+void swiglu_on_cuda(const at::Tensor& gate_up, const at::Tensor& y, const at::Tensor& amax) {
   on_cuda(y, [&](const auto& call) {
-    cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), y.size(0), y.size(1));
+    cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), numbers_or_null(amax), y.size(0),
+                         y.size(1));
   });
 }
 
 void swiglu_backward_on_cuda(const at::Tensor& dy, const at::Tensor& gate_up,
-                             const at::Tensor& d_gate_up, const at::Tensor& y) {
+                             const at::Tensor& d_gate_up, const at::Tensor& y,
+                             const at::Tensor& amax) {
   on_cuda(dy, [&](const auto& call) {
     cuda::swiglu_backward(call, dy.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
-                          y.defined() ? y.data_ptr() : nullptr, dy.size(0), dy.size(1));
+                          y.defined() ? y.data_ptr() : nullptr, numbers_or_null(amax), dy.size(0),
+                          dy.size(1));
   });
 }
 
@@ -85,21 +91,40 @@ std::atomic<bool>& keeps_value() {
   return keeps;
 }
 
-at::Tensor swiglu_value(const at::Tensor& gate_up) {
+// y_NF.
+at::Tensor swiglu_value(const at::Tensor& gate_up, const at::Tensor& amax = {}) {
   at::Tensor y = empty_rows(gate_up);
   on_cpu(y, [&]<class T>(T) { visit_all(swiglu_parts<T>(gate_up), y); });
-  swiglu_on_cuda(gate_up, y);
+  swiglu_on_cuda(gate_up, y, amax);
   return y;
 }
 
 // d_gate_up of dy_NF.
-at::Tensor swiglu_gradient(const at::Tensor& dy, const at::Tensor& gate_up) {
+at::Tensor swiglu_gradient(const at::Tensor& dy, const at::Tensor& gate_up,
+                           const at::Tensor& amax = {}) {
   at::Tensor d_gate_up = at::empty_like(gate_up);
   on_cpu(dy, [&]<class T>(T) {
     visit_all(swiglu_backward_parts<T>(gate_up, d_gate_up, empty_rows(gate_up)), dy);
   });
-  swiglu_backward_on_cuda(dy, gate_up, d_gate_up, {});
+  swiglu_backward_on_cuda(dy, gate_up, d_gate_up, {}, amax);
   return d_gate_up;
+}
+
+// x, and fp8_amax(x) or, on a GPU, what the kernel that wrote x has found instead.
+struct WithAmax {
+  at::Tensor x, amax;
+};
+
+// write(amax) returns x, on the device of `like`.
+template <class Write>
+WithAmax with_amax(const at::Tensor& like, const Write& write) {
+  if (!like.is_cuda()) {
+    const at::Tensor x = write(at::Tensor());
+    return {x, fp8_amax(x)};
+  }
+  const at::Tensor amax = at::zeros({cuda::kSwigluAmaxParts}, like.options().dtype(at::kFloat));
+  const at::Tensor x = write(amax);
+  return {x, amax};
 }
 
 class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
@@ -157,9 +182,47 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
       product_into(d_out, weight_OF, swiglu_backward_parts<T>(gate_up, d_gate_up, y));
     });
     if (gate_up.is_cuda()) {
-      swiglu_backward_on_cuda(product(d_out, weight_OF), gate_up, d_gate_up, y);
+      swiglu_backward_on_cuda(product(d_out, weight_OF), gate_up, d_gate_up, y, {});
     }
     return {d_gate_up, weight_gradient(d_out, y, weight_OF)};
+  }
+};
+
+// Both products and SwiGLU between them. What SwiGLU writes, in either direction, goes into a
+// product: its kernels find the largest numbers, so that no pass of their own need read them.
+class Fp8MlpFunction : public torch::autograd::Function<Fp8MlpFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& gate_up_weight, const at::Tensor& down_weight) {
+    const at::Tensor x = rows_of(input);
+    const auto [gate_up, in] = fp8_linear_forward(x, fp8_amax(x), gate_up_weight.contiguous());
+    const WithAmax y =
+        with_amax(gate_up, [&](const at::Tensor& amax) { return swiglu_value(gate_up, amax); });
+    const auto [result, out] = fp8_linear_forward(y.x, y.amax, down_weight.contiguous());
+    context->save_for_backward({in.x_IN, in.x_inverse_scale, in.weight_OI, in.weight_amax, gate_up,
+                                out.x_IN, out.x_inverse_scale, out.weight_OI, out.weight_amax});
+    context->saved_data["sizes"] = input.sizes();
+    return result.view(with_last(input.sizes(), result.size(1)));
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const Fp8Linear in = {saved[0], saved[1], saved[2], saved[3]};
+    const at::Tensor& gate_up = saved[4];
+    const Fp8Linear out = {saved[5], saved[6], saved[7], saved[8]};
+    const at::Tensor d_result = rows_of(grads[0]);
+    const auto [dy, d_down_weight] = fp8_linear_backward(out, d_result, fp8_amax(d_result));
+    const WithAmax d_gate_up = with_amax(gate_up, [&, dy = dy](const at::Tensor& amax) {
+      return swiglu_gradient(dy, gate_up, amax);
+    });
+    const auto [dx, d_gate_up_weight] = fp8_linear_backward(in, d_gate_up.x, d_gate_up.amax);
+    return {dx.view(context->saved_data["sizes"].toIntVector()), d_gate_up_weight, d_down_weight};
+  }
+
+ private:
+  static at::Tensor rows_of(const at::Tensor& x) {
+    return x.reshape({-1, x.size(-1)}).contiguous();
   }
 };
 
@@ -187,8 +250,23 @@ at::Tensor swiglu_linear(const at::Tensor& gate_up, const at::Tensor& weight) {
                              : swiglu_linear_reference(gate_up, weight);
 }
 
-at::Tensor swiglu_fp8_linear(const at::Tensor& gate_up, const at::Tensor& weight) {
-  return fp8_linear(swiglu(gate_up), weight);
+at::Tensor mlp(const at::Tensor& x, const at::Tensor& gate_up_weight,
+               const at::Tensor& down_weight) {
+  return swiglu_linear(lmtrain::linear(x, gate_up_weight), down_weight);
+}
+
+at::Tensor fp8_mlp_reference(const at::Tensor& x, const at::Tensor& gate_up_weight,
+                             const at::Tensor& down_weight) {
+  return fp8_linear(swiglu(fp8_linear(x, gate_up_weight)), down_weight);
+}
+
+at::Tensor fp8_mlp(const at::Tensor& x, const at::Tensor& gate_up_weight,
+                   const at::Tensor& down_weight) {
+  const bool wants_gradient =
+      at::GradMode::is_enabled() &&
+      (x.requires_grad() || gate_up_weight.requires_grad() || down_weight.requires_grad());
+  return wants_gradient && has_kernel(x) ? Fp8MlpFunction::apply(x, gate_up_weight, down_weight)
+                                         : fp8_mlp_reference(x, gate_up_weight, down_weight);
 }
 
 }  // namespace lmtrain

@@ -11,10 +11,13 @@
 // accesses inside a warp, limits of registers, speed.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "shared_memory.h"
 
@@ -40,7 +43,13 @@ struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
 
+using std::max;
 using std::min;
+inline uint32_t __float_as_uint(float x) { return std::bit_cast<uint32_t>(x); }
+inline float __uint_as_float(uint32_t x) { return std::bit_cast<float>(x); }
+inline uint32_t atomicMax(uint32_t* p, uint32_t x) {
+  return std::exchange(*p, max(*p, x));  // one thread runs at a time
+}
 inline float __fdividef(float a, float b) { return a / b; }
 template <class Word>
 void __stwb(Word* p, Word word) {

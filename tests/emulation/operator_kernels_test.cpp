@@ -179,16 +179,52 @@ TYPED_TEST(OperatorKernels, Swiglu) {
         expected_d[static_cast<size_t>(at + dim)] = g * gate * s;
       }
       const cuda::Call call{type_of<T>(), nullptr};
-      cuda::swiglu_forward(call, gate_up.data(), y.data(), rows, dim);
-      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_gate_up.data(), y_again.data(), rows,
+      cuda::swiglu_forward(call, gate_up.data(), y.data(), nullptr, rows, dim);
+      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_gate_up.data(), y_again.data(),
+                            nullptr, rows, dim);
+      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_alone.data(), nullptr, nullptr, rows,
                             dim);
-      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_alone.data(), nullptr, rows, dim);
       expect_near(y.values(), expected_y, tolerance<T>(), "y");
       expect_near(d_gate_up.values(), expected_d, tolerance<T>(), "d_gate_up");
       EXPECT_EQ(y_again.values(), y.values());
       EXPECT_EQ(d_alone.values(), d_gate_up.values());
       return together({y.values(), d_gate_up.values()});
     });
+  }
+}
+
+// What fp8 needs is what the pass for amax finds.
+TYPED_TEST(OperatorKernels, SwigluTellsTheLargest) {
+  using T = TypeParam;
+  for (const auto& [rows, dim] : {std::pair{1, 1}, std::pair{70, 7}, std::pair{3, 2056}}) {
+    for (const bool with_nan : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << rows << " rows of " << dim);
+      Array<T> gate_up(2 * rows * dim), y(rows * dim), dy(rows * dim), d_gate_up(2 * rows * dim);
+      gate_up.fill(1, 4);
+      dy.fill(2);
+      if (with_nan) gate_up.set(rows * dim, NAN);
+      const auto largest_of = [](const std::vector<float>& amax) {
+        float largest = 0;
+        for (const float x : amax) largest = x > largest || std::isnan(x) ? x : largest;
+        return largest;
+      };
+      const cuda::Call call{type_of<T>(), nullptr};
+      const auto check = [&](const std::vector<float>& amax, Array<T>& written) {
+        std::vector<float> expected(static_cast<size_t>(cuda::fp8_amax_parts(written.size())));
+        cuda::fp8_amax(call, written.data(), expected.data(), written.size());
+        const float largest = largest_of(amax);
+        EXPECT_EQ(std::isnan(largest), with_nan);
+        if (!with_nan) {
+          EXPECT_EQ(largest, largest_of(expected));
+        }
+      };
+      std::vector<float> amax(cuda::kSwigluAmaxParts), d_amax(cuda::kSwigluAmaxParts);
+      cuda::swiglu_forward(call, gate_up.data(), y.data(), amax.data(), rows, dim);
+      check(amax, y);
+      cuda::swiglu_backward(call, dy.data(), gate_up.data(), d_gate_up.data(), nullptr,
+                            d_amax.data(), rows, dim);
+      check(d_amax, d_gate_up);
+    }
   }
 }
 

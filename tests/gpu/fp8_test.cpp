@@ -98,6 +98,27 @@ TEST(GpuFp8, LinearIsTheOracles) {
   }
 }
 
+// The amax that SwiGLU's kernels find is that of a pass of its own.
+TEST(GpuFp8, MlpHasTheBitsOfItsParts) {
+  const auto device = gpu();
+  SKIP_WITHOUT_FP8(device);
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0], in[1], in[2])};
+    };
+  };
+  for (const int64_t length : {1, 500}) {
+    const std::vector<at::Tensor> inputs = {random_tensor({2, length, 768}, 7),
+                                            random_tensor({4096, 768}, 8) / 28,
+                                            random_tensor({768, 2048}, 9) / 45};
+    const Outcome whole = run_operator(of(fp8_mlp), inputs, at::kBFloat16, *device);
+    const Outcome parts = run_operator(of(fp8_mlp_reference), inputs, at::kBFloat16, *device);
+    EXPECT_TRUE(same_bits(whole.outputs[0].cpu(), parts.outputs[0].cpu()));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_TRUE(same_bits(whole.gradients[i].cpu(), parts.gradients[i].cpu())) << i;
+  }
+}
+
 TEST(GpuFp8, WhatIsNotFiniteIsNotHidden) {
   const auto device = gpu();
   SKIP_WITHOUT_FP8(device);

@@ -334,6 +334,34 @@ TEST(GpuOperators, CrossEntropyWithZLoss) {
   EXPECT_LT(testing::largest_difference(gradient_on(*device), gradient_on(at::kCPU)), 1e-5);
 }
 
+// Chunks add the gradient of the weight in fp32, and write that of x in place.
+TEST(GpuOperators, LinearCrossEntropyInChunks) {
+  const auto device = gpu();
+  SKIP_WITHOUT_GPU(device);
+  constexpr int64_t kPositions = 50, kHidden = 48, kVocab = 131;
+  const at::Tensor targets = random_integers(-1, kVocab, {kPositions}, 1);
+  const auto of = [&](auto function) {
+    return [=](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{
+          function(in[0], in[1], targets.to(in[0].device()), number(0.14, in[0]))};
+    };
+  };
+  const auto reference = of([](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& to,
+                               const at::Tensor& scale) {
+    return linear_cross_entropy_reference(x, weight, to, scale, 0.0);
+  });
+  for (const int64_t chunk : {kPositions, int64_t{16}, int64_t{1}}) {
+    SCOPED_TRACE(chunk);
+    const auto in_chunks = of([chunk](const at::Tensor& x, const at::Tensor& weight,
+                                      const at::Tensor& to, const at::Tensor& scale) {
+      return linear_cross_entropy(x, weight, to, scale, 0.0, chunk);
+    });
+    check_on_gpu(
+        *device, in_chunks, reference,
+        {random_tensor({kPositions, kHidden}, 2), random_tensor({kVocab, kHidden}, 3) / 7});
+  }
+}
+
 // Where a target is no id at all the loss must not look like one.
 TEST(GpuOperators, CrossEntropyOfATargetOutsideTheVocabularyIsNaN) {
   const auto device = gpu();

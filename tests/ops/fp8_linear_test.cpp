@@ -173,6 +173,28 @@ TEST(Fp8Linear, ReadsInputsThatAreNotContiguous) {
   EXPECT_TRUE(same_bits(y, fp8_linear(x.transpose(1, 2).contiguous(), weight.t().contiguous())));
 }
 
+// Positions that are multiples of 16 and that are not.
+TEST(Fp8Mlp, HasTheBitsOfItsParts) {
+  const auto of = [](auto function) {
+    return [function](const std::vector<at::Tensor>& in) {
+      return std::vector<at::Tensor>{function(in[0], in[1], in[2])};
+    };
+  };
+  for (const int64_t length : {1, 16, 21}) {
+    const std::vector<at::Tensor> inputs = {random_tensor({2, length, 32}, 21),
+                                            random_tensor({96, 32}, 22) / 4,
+                                            random_tensor({32, 48}, 23) / 4};
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(at::str(length, " positions, ", dtype));
+      const Outcome whole = run_operator(of(fp8_mlp), inputs, dtype);
+      const Outcome parts = run_operator(of(fp8_mlp_reference), inputs, dtype);
+      EXPECT_TRUE(same_bits(whole.outputs[0], parts.outputs[0]));
+      for (size_t i = 0; i < inputs.size(); ++i)
+        EXPECT_TRUE(same_bits(whole.gradients[i], parts.gradients[i])) << "gradient " << i;
+    }
+  }
+}
+
 // The 8 bits of x are kept for the backward, not x.
 TEST(Fp8Linear, LetsGoOfItsInput) {
   const auto keeps_input = [](auto function) {

@@ -60,11 +60,15 @@ void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& d
                        const HeadsView& dv, const float* cos, const float* sin, void* d_qkv,
                        const RopeShape& shape);
 
-// Writes y[rows, dim] = silu(gate) * up for rows of [gate | up], 2 dim wide.
-void swiglu_forward(const Call& call, const void* gate_up, void* y, int64_t rows, int64_t dim);
-// Writes d_gate_up and, unless `y` is null, y again.
+// Writes y[rows, dim] = silu(gate) * up for rows of [gate | up], 2 dim wide. Raises the
+// kSwigluAmaxParts numbers of `amax` (null: not wanted), which are 0 at first, so that the largest
+// of them is the largest |x| of y; it is NaN for a NaN.
+void swiglu_forward(const Call& call, const void* gate_up, void* y, float* amax, int64_t rows,
+                    int64_t dim);
+// Writes d_gate_up and, unless `y` is null, y again. `amax` is that of d_gate_up.
 void swiglu_backward(const Call& call, const void* dy, const void* gate_up, void* d_gate_up,
-                     void* y, int64_t rows, int64_t dim);
+                     void* y, float* amax, int64_t rows, int64_t dim);
+inline constexpr int64_t kSwigluAmaxParts = 64;
 
 // Computes CpuKernels::cross_entropy for each row, and writes losses[rows]. `grad_scale` is in
 // memory of the device. Null means that no gradient is wanted; 0 gives a gradient of 0, unlike on a
