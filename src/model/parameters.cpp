@@ -25,10 +25,9 @@ bool is_layer_output(const ParameterSpec& spec) {
          spec.name.ends_with(".mlp.down_proj.weight");
 }
 
-// Sets the values of one tensor of the flat buffer `values`.
+// Sets the values of one tensor.
 void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializer_range,
-                       Initializer initializer, float* values) {
-  float* const tensor = values + spec.offset;
+                       Initializer initializer, float* tensor) {
   if (spec.shape.size() == 1) {
     std::fill_n(tensor, spec.numel(), spec.name.ends_with(".bias") ? 0.0F : 1.0F);
     return;
@@ -157,6 +156,10 @@ Parameters Parameters::releasable(ParameterLayout layout, at::ScalarType working
   return {std::move(layout), master, working};
 }
 
+Parameters Parameters::in(ParameterLayout layout, at::Tensor master, at::Tensor working) {
+  return {std::move(layout), std::move(master), std::move(working)};
+}
+
 Parameters Parameters::in_fp32() const { return {layout_, master_, master_}; }
 
 at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
@@ -166,7 +169,8 @@ at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
 void Parameters::initialize(int64_t seed, double initializer_range, Initializer initializer) {
   const at::Tensor host = at::zeros({layout_.flat_size()}, at::kFloat);
   for (const ParameterSpec& spec : layout_.parameters())
-    initialize_tensor(spec, seed, initializer_range, initializer, host.data_ptr<float>());
+    initialize_tensor(spec, seed, initializer_range, initializer,
+                      host.data_ptr<float>() + spec.offset);
   master_.copy_(host);
   refresh_working();
 }
@@ -175,7 +179,10 @@ void Parameters::initialize_masters(int64_t seed, double initializer_range, Init
                                     const std::function<bool(const ParameterSpec&)>& takes) {
   for (const ParameterSpec& spec : layout_.parameters()) {
     if (!takes(spec)) continue;
-    initialize_tensor(spec, seed, initializer_range, initializer, master_.data_ptr<float>());
+    const at::Tensor tensor = master_view(spec);
+    const at::Tensor host = tensor.is_cpu() ? tensor : at::empty(spec.shape, at::kFloat);
+    initialize_tensor(spec, seed, initializer_range, initializer, host.data_ptr<float>());
+    if (!tensor.is_cpu()) tensor.copy_(host);
   }
 }
 
