@@ -116,6 +116,7 @@ expect("nothing was trained", rows.get(("training", "train cpu fp32 bucket")) ==
 expect("graphs were not compared", rows.get(("training", "losses cpu fp32 bucket by graphs against script")) == "pass")
 expect("the soak did not pass", rows.get(("soak", "pack")) == "pass")
 expect("the processes were not compared", rows.get(("nccl", "2 processes against one")) in ("pass", "skip"))
+expect("divided weights were not compared", rows.get(("nccl", "2 processes with divided weights against one")) in ("pass", "skip"))
 expect("a sanitizer that cannot run is no skip", rows.get(("sanitizer", "memcheck")) == "skip")
 expect("a benchmark without a GPU is no skip", rows.get(("bench-124m-1024", "compile")) == "skip")
 expect("a call without time begins something", reports["3"]["calls"][0]["not_begun"] and not reports["3"]["rows"])
