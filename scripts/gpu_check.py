@@ -12,7 +12,7 @@
     soak        200 steps of bucket and of pack over all lengths by graphs: losses, and reserved beside allocated memory
     growth      FLOP/s of a 1.1B model at length 8192 beside those at 1024
     shapes      operators of random shapes against double
-    nccl        sums over processes by NCCL: one process in graph mode, and two, on two GPUs or past NCCL on one
+    nccl        sums over processes by NCCL: one process in graph mode, and two, on two GPUs or past NCCL on one, also with divided weights
     profile     the profiler's counters of the slowest kernels
     sanitizer   our own kernels under compute-sanitizer
     fp8         tests, training and steps in fp8

@@ -8,6 +8,7 @@ from gpu_programs import run
 from gpu_training import small_config, steps_of, steps_to_take
 
 COUNT = 2
+DIVIDED_STEPS = 8
 # What rank 0 warns of where the processes cannot have NCCL.
 PAST_NCCL = "exchange tensors through host memory and Gloo"
 
@@ -32,10 +33,10 @@ def num_gpus():
     return sum(line.startswith("GPU ") for line in run(["nvidia-smi", "-L"]).stdout.split("\n"))
 
 
-def train_in_processes(context, count, folder, port):
+def train_in_processes(context, count, folder, port, more):
     """Exit codes and standard errors of the ranks. The settings are those whose bits do not depend on the number of processes."""
-    settings = {"device": context.device, "precision": "bf16" if context.on_gpu else "fp32", "compile": "graph", "threads": 1,
-                "parallel.sum": "exact", "parallel.timeout": "60s"}
+    settings = {"device": context.device, "precision": "bf16" if context.on_gpu else "fp32", "threads": 1,
+                "parallel.sum": "exact", "parallel.timeout": "60s"} | more
     command = [context.lmtrain, "train", small_config(context, "bucket"), "--run-dir", folder]
     command += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     ranks = []
@@ -58,16 +59,16 @@ def train_in_processes(context, count, folder, port):
     return codes, said
 
 
-def compare_processes(context):
-    name = f"{COUNT} processes against one"
+def compare(context, name, steps, settings):
+    """Compares losses of COUNT processes with those of one."""
     port = free_port()
     if port is None:
         context.report.add(name, None, reason="no loopback")
         return
     losses, said = {}, {}
     for count in (1, COUNT):
-        folder = os.path.join(context.work, f"processes_{count}")
-        codes, said[count] = train_in_processes(context, count, folder, port)
+        folder = os.path.join(context.work, f"{name.replace(' ', '_')}_{count}")
+        codes, said[count] = train_in_processes(context, count, folder, port, settings)
         if any(codes):
             context.report.add(name, False, processes=count, exit_codes=codes, reason=said[count][0].strip()[-500:])
             return
@@ -76,10 +77,24 @@ def compare_processes(context):
     past_nccl = any(PAST_NCCL in text for text in said[COUNT])
     wanted = context.on_gpu and num_gpus() < COUNT
     differing = sum(a != b for a, b in zip(losses[1], losses[COUNT]))
-    complete = all(len(of_one) == steps_to_take(context) for of_one in losses.values())
+    complete = all(len(of_one) == steps for of_one in losses.values())
     context.report.add(name, complete and differing == 0 and past_nccl == wanted, steps=len(losses[COUNT]), differing_steps=differing,
                        through_host_memory=past_nccl if context.on_gpu else None)
 
 
+def compare_processes(context):
+    compare(context, f"{COUNT} processes against one", steps_to_take(context), {"compile": "graph"})
+
+
+def compare_divided(context):
+    """With weights and gradient divided. On a GPU a layer has some pages of 2 MiB, which it shares with others. The norm of a
+    gradient is added in another order than by one process, so nothing is clipped."""
+    settings = {"parallel.shard": "parameters", "model.activation_checkpointing": "true", "clip.type": "none", "compile": "script",
+                "train.steps": DIVIDED_STEPS}
+    if context.on_gpu:
+        settings |= {"model.hidden_size": 768, "model.intermediate_size": 2112}
+    compare(context, f"{COUNT} processes with divided weights against one", DIVIDED_STEPS, settings)
+
+
 def items(_context):
-    return [("nccl", "processes", 30, compare_processes)]
+    return [("nccl", "processes", 30, compare_processes), ("nccl", "divided", 35, compare_divided)]

@@ -15,8 +15,8 @@ import tempfile
 from bench_processes import visible_gpu
 
 # Sections of the device tests' suites; all others are in "operators".
-SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuRandomShapes": "shapes"}
-SECONDS_OF_SUITE = {"GpuGraphs": 75, "Cases/OnGpu": 30, "GpuRandomShapes": 40, "GpuNccl": 30}
+SECTION_OF_SUITE = {"GpuFp8": "fp8", "GpuNccl": "nccl", "GpuSharded": "nccl", "GpuRandomShapes": "shapes"}
+SECONDS_OF_SUITE = {"GpuGraphs": 75, "Cases/OnGpu": 30, "GpuRandomShapes": 40, "GpuNccl": 30, "GpuSharded": 25}
 # The tests of a suite run in so many processes beside each other: most of their time is the start of a process and the CPU's oracle. All suites
 # took 287 s in one process and 90 s in four on an H100 (the longest test, GpuGraphs.GiveTheBitsOfScript, 61 s).
 TEST_PROCESSES = 4

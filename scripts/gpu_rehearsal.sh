@@ -125,6 +125,7 @@ calls = {name: report["calls"][0] for name, report in reports.items()}
 expect("the call of correctness left something", not calls["1"]["not_begun"] and set(calls["1"]["begun"]) == set(calls["1"]["ended"]))
 expect("speed does not begin with what tells most", calls["2"]["begun"][0] == "bench-124m-1024/lmtrain")
 expect("the processes were not compared", rows.get(("nccl", "2 processes against one")) in ("pass", "skip"))
+expect("divided weights were not compared", rows.get(("nccl", "2 processes with divided weights against one")) in ("pass", "skip"))
 expect("a sanitizer that cannot run is no skip", rows.get(("sanitizer", "memcheck")) == "skip")
 expect("a benchmark without a GPU is no skip", rows.get(("bench-124m-1024", "compile")) == "skip")
 expect("a call without time begins something", reports["3"]["calls"][0]["not_begun"] and not reports["3"]["rows"])

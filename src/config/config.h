@@ -1016,7 +1016,7 @@ void add_settings(Table& t, ParallelConfig& c) {
   t.add("parallel.shard", &c.shard,
         "What is divided among several processes, so that each holds only its part. none: nothing; "
         "optimizer: the optimizer's state, whose tensors it updates for all; parameters: weights "
-        "and gradient too, which are gathered layer by layer (on CPUs).");
+        "and gradient too, which are gathered layer by layer.");
   t.add("parallel.timeout", &c.timeout,
         "A process that has ended, hangs or cannot be reached ends all others within this time.")
       .as(SettingKind::kDuration)

@@ -6,6 +6,7 @@
 
 #include "base/machine.h"
 #include "device/caching_allocator.h"
+#include "device/slotted_memory.h"
 
 namespace lmtrain {
 namespace {
@@ -22,7 +23,7 @@ c10::DeviceAllocator* allocator_of(const at::Device& device) {
 uint64_t peak_memory(const at::Device& device) {
   if (device.is_cpu()) return peak_resident_bytes();
   const auto stats = allocator_of(device)->getDeviceStats(device.index());
-  return static_cast<uint64_t>(stats.allocated_bytes[kAllPools].peak);
+  return static_cast<uint64_t>(stats.allocated_bytes[kAllPools].peak) + slotted_bytes();
 }
 
 void reset_peak_memory(const at::Device& device) {

@@ -107,13 +107,9 @@ class GlooProcesses final : public Processes {
         end_process);
     const auto group = connect_first_group();
     notes_ = c10::make_intrusive<c10d::PrefixStore>("notes", store_->clone());
-    link_.emplace(group, *heartbeat_, timeout,
-                  [this](int to, const at::Tensor& give, int from, const at::Tensor& take,
-                         milliseconds limit) {
-                    auto* const gpus = gpus_of(give);
-                    if (gpus != nullptr) gpus->swap(to, give, from, take, limit);
-                    return gpus != nullptr;
-                  });
+    link_.emplace(
+        group, *heartbeat_, timeout, [this](const at::Tensor& values) { return gpus_of(values); },
+        library_.keeps_order);
   }
 
   void all_reduce(const at::Tensor& flat) override {
@@ -127,14 +123,14 @@ class GlooProcesses final : public Processes {
   }
 
   void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
-    where_exchanged(flat, [&](const at::Tensor& here) { link_->reduce_scatter(here, ranges); });
+    link_->reduce_scatter(flat, ranges);
   }
 
   void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override {
-    where_exchanged(flat, [&](const at::Tensor& here) { link_->all_gather(here, ranges); });
+    link_->all_gather(flat, ranges);
   }
 
-  std::vector<RangeExchange*> extra_groups(int count) override {
+  std::vector<RangeExchange*> extra_groups(int count, const at::Device& device) override {
     while (extra_groups_.size() < static_cast<size_t>(count)) {
       const QuietStreams quiet;
       c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
@@ -142,11 +138,20 @@ class GlooProcesses final : public Processes {
         group = connect_gloo(store_, str("gloo_aside/", extra_groups_.size()), rank_, count_,
                              address_, timeout_);
       });
-      extra_groups_.push_back(std::make_unique<GlooLink>(group, *heartbeat_, timeout_));
+      auto gpus = std::make_shared<ExtraGpus>();
+      const auto gpus_of = [gpus, type = library_.device](const at::Tensor& values) {
+        return values.device().type() == type ? gpus->exchange.get() : nullptr;
+      };
+      extra_groups_.push_back(
+          {std::make_unique<GlooLink>(group, *heartbeat_, timeout_, gpus_of, library_.keeps_order),
+           gpus});
     }
     std::vector<RangeExchange*> exchanges;
-    for (int i = 0; i < count; ++i)
-      exchanges.push_back(extra_groups_[static_cast<size_t>(i)].get());
+    for (int i = 0; i < count; ++i) {
+      const ExtraGroup& group = extra_groups_[static_cast<size_t>(i)];
+      connect_extra(*group.gpus, device);
+      exchanges.push_back(group.link.get());
+    }
     return exchanges;
   }
 
@@ -282,10 +287,14 @@ class GlooProcesses final : public Processes {
   void set_timeout(milliseconds timeout) override {
     timeout_ = timeout;
     link_->set_timeout(timeout);
-    for (const auto& link : extra_groups_) link->set_timeout(timeout);
+    for (const ExtraGroup& group : extra_groups_) group.link->set_timeout(timeout);
   }
 
-  void use_nccl(bool is_wanted) override { library_.is_wanted = is_wanted; }
+  void use_nccl(bool is_wanted, bool keeps_order) override {
+    library_.is_wanted = is_wanted;
+    library_.keeps_order = keeps_order;
+    link_->keep_order(keeps_order);
+  }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
     try {
@@ -302,6 +311,23 @@ class GlooProcesses final : public Processes {
   std::string name_of(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
  private:
+  // Holds the connection between GPUs of an extra group.
+  struct ExtraGpus {
+    bool asked = false;
+    std::unique_ptr<DeviceExchange> exchange;  // null: Gloo exchanges tensors of GPUs
+  };
+  struct ExtraGroup {
+    std::unique_ptr<GlooLink> link;
+    std::shared_ptr<ExtraGpus> gpus;
+  };
+
+  // Connects the GPUs once more, unless they exchange through host memory.
+  void connect_extra(ExtraGpus& gpus, const at::Device& device) {
+    if (device.type() != library_.device || gpus.asked || gpus_of(device) == nullptr) return;
+    gpus.asked = true;
+    gpus.exchange = connect_devices(library_, *this, *heartbeat_, device, link_->limit());
+  }
+
   // Makes the first group in another thread, since Gloo may wait for a process that has ended after
   // the rendezvous. Throws ProcessLost, Error(kIo), StopRequested, and the exceptions of c10d.
   c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_first_group() {
@@ -355,10 +381,11 @@ class GlooProcesses final : public Processes {
 
   // Returns the exchange of GPUs; null if the tensor is in host memory, or must go through it.
   // Connects the GPUs when the first tensor on a GPU comes.
-  DeviceExchange* gpus_of(const at::Tensor& values) {
-    if (values.device().type() != library_.device) return nullptr;
+  DeviceExchange* gpus_of(const at::Tensor& values) { return gpus_of(values.device()); }
+  DeviceExchange* gpus_of(const at::Device& device) {
+    if (device.type() != library_.device) return nullptr;
     if (!std::exchange(asked_for_gpus_, true))
-      gpus_ = connect_devices(library_, *this, *heartbeat_, values.device(), link_->limit());
+      gpus_ = connect_devices(library_, *this, *heartbeat_, device, link_->limit());
     return gpus_.get();
   }
 
@@ -381,7 +408,7 @@ class GlooProcesses final : public Processes {
   std::string address_;  // by which the others reach this process
   std::optional<Heartbeat> heartbeat_;
   std::optional<GlooLink> link_;
-  std::vector<std::unique_ptr<GlooLink>> extra_groups_;
+  std::vector<ExtraGroup> extra_groups_;
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;

@@ -41,6 +41,20 @@ std::string bytes_of(const std::string& digits) {
   return bytes;
 }
 
+void require_fp32(const at::Tensor& flat) {
+  if (flat.scalar_type() != at::kFloat)
+    throw Error(ErrorKind::kInternal, "the sum over processes is in fp32");
+}
+
+// Returns the part of each rank; an element has `units` units.
+std::vector<nccl::RankPart> parts_of(const std::vector<ElementRange>& ranges, size_t units) {
+  std::vector<nccl::RankPart> parts;
+  for (const ElementRange& range : ranges)
+    parts.push_back(
+        {units * static_cast<size_t>(range.first), units * static_cast<size_t>(range.size)});
+  return parts;
+}
+
 // Holds the facts that a process sends to all others before they connect.
 struct Offer {
   std::string gpu = "-", id = "-";  // in hexadecimal digits; the id is rank 0's
@@ -190,8 +204,7 @@ void DeviceExchange::exchange(const at::Tensor& values, milliseconds limit, cons
 }
 
 void DeviceExchange::sum(const at::Tensor& flat, milliseconds limit) {
-  if (flat.scalar_type() != at::kFloat)
-    throw Error(ErrorKind::kInternal, "the sum over processes is in fp32");
+  require_fp32(flat);
   exchange(flat, limit, [&](void* stream) {
     return link_->calls.sum(link_->communicator, flat.data_ptr<float>(),
                             static_cast<size_t>(flat.numel()), stream);
@@ -201,6 +214,24 @@ void DeviceExchange::sum(const at::Tensor& flat, milliseconds limit) {
 void DeviceExchange::broadcast(const at::Tensor& values, milliseconds limit) {
   exchange(values, limit, [&](void* stream) {
     return link_->calls.broadcast(link_->communicator, values.data_ptr(), values.nbytes(), stream);
+  });
+}
+
+void DeviceExchange::all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges,
+                                milliseconds limit) {
+  const std::vector<nccl::RankPart> parts = parts_of(ranges, flat.itemsize());
+  exchange(flat, limit, [&](void* stream) {
+    return link_->calls.all_gather(link_->communicator, flat.data_ptr(), parts.data(), stream);
+  });
+}
+
+void DeviceExchange::reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges,
+                                    milliseconds limit) {
+  require_fp32(flat);
+  const std::vector<nccl::RankPart> parts = parts_of(ranges, /*units=*/1);
+  exchange(flat, limit, [&](void* stream) {
+    return link_->calls.reduce_scatter(link_->communicator, flat.data_ptr<float>(), parts.data(),
+                                       stream);
   });
 }
 

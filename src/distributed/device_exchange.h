@@ -1,15 +1,17 @@
 // Exchanges tensors in the memory of GPUs between several processes by NCCL. Each process has a GPU
 // of its own, and uses the current stream of that GPU.
 //
-// Every process makes the same calls in the same order, from one thread, outside of captures. A
-// call returns when the work on the GPU is done. It throws std::runtime_error in three cases: NCCL
-// or CUDA fails, another process is lost, or the time is over. Every later call then throws too.
+// Every process makes the same calls in the same order, from one thread at a time, outside of
+// captures. A call returns when the work on the GPU is done. It throws std::runtime_error in three
+// cases: NCCL or CUDA fails, another process is lost, or the time is over. Every later call then
+// throws too.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "distributed/heartbeat.h"
 #include "distributed/nccl_library.h"
@@ -35,6 +37,14 @@ class DeviceExchange {
   void sum(const at::Tensor& flat, std::chrono::milliseconds limit);
   // Does Processes::broadcast().
   void broadcast(const at::Tensor& values, std::chrono::milliseconds limit);
+  // Does RangeExchange::all_gather().
+  void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges,
+                  std::chrono::milliseconds limit);
+  // Replaces this rank's range of the fp32 tensor `flat` by its sum over all processes, in an order
+  // that NCCL chooses; other elements have no meaning afterwards. `ranges` do not overlap. Throws
+  // Error(kInternal) unless `flat` is fp32.
+  void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges,
+                      std::chrono::milliseconds limit);
   // Sends `give` to the rank `to` and receives `take` from the rank `from`. Either may be empty.
   void swap(int to, const at::Tensor& give, int from, const at::Tensor& take,
             std::chrono::milliseconds limit);

@@ -1,5 +1,6 @@
 #include "distributed/gloo_link.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -7,6 +8,7 @@
 
 #include "base/text.h"
 #include "device/torch_headers.h"
+#include "distributed/device_exchange.h"
 #include "distributed/local_address.h"
 
 namespace lmtrain {
@@ -14,9 +16,6 @@ namespace lmtrain {
 using std::chrono::milliseconds;
 
 namespace {
-
-// The `message` of tree_sum() on a GPU, in elements: each message costs the launch of an exchange.
-constexpr int64_t kDeviceMessage = int64_t{1} << 22;
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
                                                                  milliseconds timeout) {
@@ -27,6 +26,37 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::stri
   options->devices.push_back(Gloo::createDeviceForHostname(address));
   return options;
 }
+
+// Copies the elements of a tensor on a GPU from the first range to the last into host memory.
+class HostCopy {
+ public:
+  HostCopy(const at::Tensor& flat, const std::vector<ElementRange>& ranges)
+      : flat_(flat), ranges_(ranges), first_(flat.numel()) {
+    int64_t end = 0;
+    for (const ElementRange& range : ranges) {
+      if (range.size == 0) continue;
+      first_ = std::min(first_, range.first);
+      end = std::max(end, range.end());
+    }
+    first_ = std::min(first_, end);
+    for (ElementRange& range : ranges_) range.first = range.size == 0 ? 0 : range.first - first_;
+    values_ = flat.narrow(0, first_, end - first_).cpu();
+  }
+
+  const at::Tensor& values() const { return values_; }
+  // Returns the ranges within values().
+  const std::vector<ElementRange>& ranges() const { return ranges_; }
+  // Copies the range of a rank back to the GPU.
+  void put_back(size_t rank) const {
+    const ElementRange& range = ranges_[rank];
+    flat_.narrow(0, first_ + range.first, range.size).copy_(range.of(values_));
+  }
+
+ private:
+  at::Tensor flat_, values_;
+  std::vector<ElementRange> ranges_;
+  int64_t first_;
+};
 
 }  // namespace
 
@@ -48,11 +78,12 @@ void throw_lost(const Loss& loss) {
 }
 
 GlooLink::GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
-                   milliseconds timeout, OtherWay other_way)
+                   milliseconds timeout, GpusOf gpus_of, bool keeps_order)
     : group_(std::move(group)),
       heartbeat_(heartbeat),
       timeout_(timeout),
-      other_way_(std::move(other_way)),
+      gpus_of_(std::move(gpus_of)),
+      keeps_order_(keeps_order),
       rank_(group_->getRank()),
       count_(group_->getSize()) {}
 
@@ -84,7 +115,7 @@ void GlooLink::exchange(const char* what, const std::function<void()>& work) {
 
 void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& take) {
   const milliseconds limit = this->limit();
-  if (other_way_ && other_way_(to, give, from, take, limit)) return;
+  if (DeviceExchange* const gpus = gpus_of(give)) return gpus->swap(to, give, from, take, limit);
   std::vector<at::Tensor> given = {give}, taken = {take};
   c10::intrusive_ptr<c10d::Work> receiving, sending;
   if (take.numel() > 0) receiving = group_->recv(taken, from, 0);
@@ -94,7 +125,14 @@ void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& 
 }
 
 void GlooLink::reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
-  if (is_tree()) {
+  DeviceExchange* const gpus = gpus_of(flat);
+  if (gpus == nullptr && !flat.is_cpu()) {
+    const HostCopy copy(flat, ranges);
+    reduce_scatter(copy.values(), copy.ranges());
+    copy.put_back(static_cast<size_t>(rank_));
+  } else if (gpus != nullptr && !keeps_order_) {
+    exchange("sum", [&] { gpus->reduce_scatter(flat, ranges, limit()); });
+  } else if (is_tree()) {
     tree_sum(flat, ranges, rank_, swapping("sum"), flat.is_cpu() ? kHostMessage : kDeviceMessage);
   } else {
     ring_sum(flat, ranges, rank_, passing_on("sum"));
@@ -102,7 +140,15 @@ void GlooLink::reduce_scatter(const at::Tensor& flat, const std::vector<ElementR
 }
 
 void GlooLink::all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
-  if (is_tree()) {
+  DeviceExchange* const gpus = gpus_of(flat);
+  if (gpus == nullptr && !flat.is_cpu()) {
+    const HostCopy copy(flat, ranges);
+    all_gather(copy.values(), copy.ranges());
+    for (size_t rank = 0; rank < ranges.size(); ++rank)
+      if (rank != static_cast<size_t>(rank_)) copy.put_back(rank);
+  } else if (gpus != nullptr) {
+    exchange("gather", [&] { gpus->all_gather(flat, ranges, limit()); });
+  } else if (is_tree()) {
     tree_gather(flat, ranges, rank_, swapping("gather"));
   } else {
     ring_gather(flat, ranges, rank_, passing_on("gather"));

@@ -23,17 +23,20 @@ class Store;
 
 namespace lmtrain {
 
+class DeviceExchange;
+
 class GlooLink final : public RangeExchange {
  public:
-  // Does swap() in another way than Gloo, such as NCCL. Returns false, and does nothing, if it
-  // cannot exchange these tensors; Gloo then does.
-  using OtherWay = std::function<bool(int to, const at::Tensor& give, int from,
-                                      const at::Tensor& take, std::chrono::milliseconds limit)>;
+  // Returns the exchange between GPUs for such tensors, such as NCCL's; null if Gloo must exchange
+  // them.
+  using GpusOf = std::function<DeviceExchange*(const at::Tensor& values)>;
 
-  // `timeout` is the timeout of the run (distributed/processes.h). swap() calls `other_way` first,
-  // if it is given. `heartbeat` must outlive this object.
+  // `timeout` is the timeout of the run (distributed/processes.h). Without `gpus_of` Gloo exchanges
+  // all tensors: a tensor on a GPU goes through host memory. If `keeps_order`, reduce_scatter()
+  // adds tensors of GPUs in the order of tensors in host memory. `heartbeat` must outlive this
+  // object.
   GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
-           std::chrono::milliseconds timeout, OtherWay other_way = {});
+           std::chrono::milliseconds timeout, GpusOf gpus_of = {}, bool keeps_order = true);
   ~GlooLink() override;
 
   c10d::ProcessGroupGloo& group() { return *group_; }
@@ -48,6 +51,8 @@ class GlooLink final : public RangeExchange {
   void exchange(const char* what, const std::function<void()>& work);
   // Does the same, but does not count `work` as an exchange.
   void guarded(const char* what, const std::function<void()>& work);
+  // Sets whether reduce_scatter() adds tensors of GPUs in the order of tensors in host memory.
+  void keep_order(bool keeps) { keeps_order_ = keeps; }
   // Sends `give` to the rank `to` while it receives `take` from the rank `from`; either may be
   // empty. Call it in the `work` of exchange(), which handles its errors.
   void swap(int to, const at::Tensor& give, int from, const at::Tensor& take);
@@ -56,6 +61,10 @@ class GlooLink final : public RangeExchange {
   void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
 
  private:
+  // Returns the exchange between GPUs; null if there is none for these tensors.
+  DeviceExchange* gpus_of(const at::Tensor& values) const {
+    return gpus_of_ ? gpus_of_(values) : nullptr;
+  }
   bool is_tree() const;
   Exchange swapping(const char* what);
   PassOn passing_on(const char* what);
@@ -63,7 +72,8 @@ class GlooLink final : public RangeExchange {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
   Heartbeat& heartbeat_;
   std::atomic<std::chrono::milliseconds> timeout_;
-  OtherWay other_way_;
+  GpusOf gpus_of_;
+  bool keeps_order_;
   int rank_, count_;
 };
 

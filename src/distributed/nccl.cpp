@@ -1,5 +1,5 @@
-// The table of calls.h over NVIDIA's NCCL. Communicators are non-blocking: connecting and queueing
-// return at once, so that a process can look after the others while it waits.
+// The table of nccl_calls.h over NVIDIA's NCCL. Communicators are non-blocking: connecting and
+// queueing return at once, so that a process can look after the others while it waits.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -16,6 +16,7 @@ struct Communicator {
   cudaEvent_t event = nullptr;
   cudaStream_t stream = nullptr;
   int device = 0;
+  int count = 0;              // of ranks
   bool has_exchange = false;  // queued, and poll() has not returned kDone yet
   bool is_recorded = false;   // `event` follows the exchange on the stream
 };
@@ -77,6 +78,7 @@ Status connect(const char* id, int rank, int count, int device, Communicator** c
   if (*communicator == nullptr) return failure("connect", "out of memory");
   Communicator& made = **communicator;
   made.device = device;
+  made.count = count;
   const Status status =
       checked("cudaEventCreate", cudaEventCreateWithFlags(&made.event, cudaEventDisableTiming));
   if (status.state != State::kDone) {
@@ -114,19 +116,56 @@ Status broadcast(Communicator* communicator, void* data, size_t bytes, void* str
                 ncclBroadcast(data, data, bytes, ncclUint8, 0, communicator->comm, on), on);
 }
 
-Status swap(Communicator* communicator, int to, const void* give, size_t give_bytes, int from,
-            void* take, size_t take_bytes, void* stream) {
-  const auto on = static_cast<cudaStream_t>(stream);
+// Calls queue(note) between the begin and the end of a group, which NCCL queues as one exchange;
+// `queue` passes note() the result of each call.
+template <class Queue>
+Status queued_group(Communicator* communicator, const char* what, cudaStream_t stream,
+                    const Queue& queue) {
   ncclResult_t first = ncclGroupStart();
   const auto note = [&first](ncclResult_t result) {
     if (first == ncclSuccess || first == ncclInProgress) first = result;
   };
   if (first == ncclSuccess) {
-    if (give_bytes > 0) note(ncclSend(give, give_bytes, ncclUint8, to, communicator->comm, on));
-    if (take_bytes > 0) note(ncclRecv(take, take_bytes, ncclUint8, from, communicator->comm, on));
+    queue(note);
     note(ncclGroupEnd());
   }
-  return queued(communicator, "ncclSend and ncclRecv", first, on);
+  return queued(communicator, what, first, stream);
+}
+
+// The parts have different sizes, and NCCL's own all-gather wants equal ones. A group of broadcasts
+// sends as many bytes.
+Status all_gather(Communicator* communicator, void* data, const RankPart* parts, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  return queued_group(communicator, "ncclBroadcast of each rank", on, [&](const auto& note) {
+    for (int rank = 0; rank < communicator->count; ++rank) {
+      char* const part = static_cast<char*>(data) + parts[rank].first;
+      if (parts[rank].size > 0)
+        note(ncclBroadcast(part, part, parts[rank].size, ncclUint8, rank, communicator->comm, on));
+    }
+  });
+}
+
+Status reduce_scatter(Communicator* communicator, float* data, const RankPart* parts,
+                      void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  return queued_group(communicator, "ncclReduce to each rank", on, [&](const auto& note) {
+    for (int rank = 0; rank < communicator->count; ++rank) {
+      float* const part = data + parts[rank].first;
+      if (parts[rank].size > 0) {
+        note(ncclReduce(part, part, parts[rank].size, ncclFloat32, ncclSum, rank,
+                        communicator->comm, on));
+      }
+    }
+  });
+}
+
+Status swap(Communicator* communicator, int to, const void* give, size_t give_bytes, int from,
+            void* take, size_t take_bytes, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  return queued_group(communicator, "ncclSend and ncclRecv", on, [&](const auto& note) {
+    if (give_bytes > 0) note(ncclSend(give, give_bytes, ncclUint8, to, communicator->comm, on));
+    if (take_bytes > 0) note(ncclRecv(take, take_bytes, ncclUint8, from, communicator->comm, on));
+  });
 }
 
 Status poll(Communicator* communicator) {
@@ -162,8 +201,8 @@ void abort(Communicator* communicator) {
   delete communicator;
 }
 
-constexpr Calls kCalls = {kRevision, version,   gpu,  make_id, connect,
-                          sum,       broadcast, swap, poll,    abort};
+constexpr Calls kCalls = {kRevision,  version,        gpu,  make_id, connect, sum, broadcast,
+                          all_gather, reduce_scatter, swap, poll,    abort};
 
 }  // namespace
 }  // namespace lmtrain::nccl

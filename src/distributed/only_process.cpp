@@ -11,7 +11,7 @@ class OnlyProcess final : public Processes {
                       const std::vector<ElementRange>& /*ranges*/) override {}
   void all_gather(const at::Tensor& /*flat*/,
                   const std::vector<ElementRange>& /*ranges*/) override {}
-  std::vector<RangeExchange*> extra_groups(int count) override {
+  std::vector<RangeExchange*> extra_groups(int count, const at::Device& /*device*/) override {
     return std::vector<RangeExchange*>(static_cast<size_t>(count), this);
   }
   void send_recv(const at::Tensor& /*values*/, int /*from*/, int /*to*/) override {}

@@ -141,16 +141,16 @@ void OptimizerShards::spread_masters(Parameters& parameters) {
   gather_masters(parameters);
 }
 
-void OptimizerShards::hand_out_masters(Parameters& parameters) const {
-  const at::Tensor& master = parameters.master();
+void OptimizerShards::hand_out_masters(const at::Tensor& all, Parameters& parameters) const {
   for (const DividedRange& chunk : chunks_) {
     for (size_t rank = 0; rank < chunk.ranges.size(); ++rank) {
       const ElementRange& range = chunk.ranges[rank];
       if (range.size == 0) continue;
-      processes_.send_recv(range.of(master), /*from=*/0, static_cast<int>(rank));
-      if (!processes_.is_first() || rank == 0) continue;
-      release_pages(range.of(master));
-      release_pages(range.of(parameters.working()));
+      const at::Tensor mine = range.of(parameters.master());
+      if (processes_.is_first() && rank == 0) mine.copy_(range.of(all));
+      processes_.send_recv(processes_.is_first() ? range.of(all) : mine, /*from=*/0,
+                           static_cast<int>(rank));
+      if (processes_.is_first()) release_pages(range.of(all));
     }
   }
 }

@@ -72,9 +72,10 @@ class OptimizerShards {
   // Call it only with divided weights, after the masters were set. Rounds the masters of this
   // process's tensors into its working weights, and copies the norms to all processes.
   void spread_masters(Parameters& parameters);
-  // Call it only with divided weights. Rank 0 passes each process the masters of its tensors, and
-  // then releases the memory of other processes' masters and working weights.
-  void hand_out_masters(Parameters& parameters) const;
+  // Call it only with divided weights. Rank 0 passes each process the masters of its tensors from
+  // `all`, a flat releasable tensor of fp32 in host memory, and releases its memory meanwhile;
+  // other processes pass an undefined tensor.
+  void hand_out_masters(const at::Tensor& all, Parameters& parameters) const;
   // Returns the masters that this process writes into a checkpoint, in host memory and in the order
   // of the layout: a writer's own tensors and, in rank 0, also the tensors of the ranks that do not
   // write. If nothing is divided, rank 0 returns all.

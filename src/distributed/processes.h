@@ -35,7 +35,8 @@ class RangeExchange {
   // each rank, in the order of distributed/ranges.h, the same in each process. Ranges may overlap,
   // and need not cover `flat`. If the number of processes is a power of two, the order of the
   // additions is fixed: a binary tree over the ranks, neighbours first. Otherwise they add in a
-  // ring.
+  // ring. Processes::use_nccl() can choose another order for tensors on GPUs; ranges must not
+  // overlap then.
   virtual void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
   // Copies each process's range of `flat` to all other processes. `ranges` are as above and do not
   // overlap; `flat` may have any dtype.
@@ -64,10 +65,11 @@ class Processes : public RangeExchange {
   // order. `flat` is one-dimensional, contiguous, fp32, and of the same size in each process.
   virtual void all_reduce(const at::Tensor& flat) = 0;
   // Returns `count` independent process groups, one for each thread, with connections of their own.
-  // They exchange tensors in host memory, and live as long as this object. A later call returns the
-  // same groups first. The call connects the processes: all must make it together, with the same
-  // `count`.
-  virtual std::vector<RangeExchange*> extra_groups(int count) = 0;
+  // They exchange tensors in host memory and on `device`, and live as long as this object. A later
+  // call returns the same groups first. The call connects the processes: all must make it together,
+  // with the same `count` and type of device.
+  virtual std::vector<RangeExchange*> extra_groups(int count,
+                                                   const at::Device& device = at::kCPU) = 0;
   // Copies `values` of the rank `from` into `values` of the rank `to`. Both have the same shape and
   // dtype, on any device. The other processes call it too, and may pass an undefined tensor. Copies
   // nothing if `from` equals `to`.
@@ -121,8 +123,10 @@ class Processes : public RangeExchange {
 
   // Sets the timeout: how long an exchange from now on may take, and a process may be silent.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
-  // Sets whether GPUs exchange by NCCL. Call it before the first exchange of a tensor on a GPU.
-  virtual void use_nccl(bool /*is_wanted*/) {}
+  // Sets whether GPUs exchange by NCCL, and whether reduce_scatter() then keeps its order of
+  // additions, or takes the order of NCCL, which is faster. Call it before the first exchange of a
+  // tensor on a GPU.
+  virtual void use_nccl(bool /*is_wanted*/, bool /*keeps_order*/) {}
   // Tells the other processes that this one ends, why, and with which exit code. If another process
   // has ended before, its cause stays. Returns within seconds.
   virtual void give_up(int exit_code, const std::string& cause) noexcept = 0;

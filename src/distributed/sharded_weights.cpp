@@ -1,6 +1,7 @@
 #include "distributed/sharded_weights.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/activities.h"
@@ -13,9 +14,11 @@
 namespace lmtrain {
 namespace {
 
-// Releases the pages of `elements` of a flat buffer that are not in `kept`.
+// Releases the pages of `elements` of a flat buffer that are not in `kept`. On a GPU they are of a
+// slot, which another module overwrites.
 void release_outside(const at::Tensor& flat, const ElementRange& elements,
                      const ElementRange& kept) {
+  if (!flat.is_cpu()) return;
   const int64_t before = std::min(elements.end(), kept.first);
   if (before > elements.first)
     release_pages(flat.narrow(0, elements.first, before - elements.first));
@@ -27,19 +30,36 @@ void release_outside(const at::Tensor& flat, const ElementRange& elements,
 
 ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shards,
                                const ParameterLayout& layout, at::Tensor weights,
-                               at::Tensor gradient)
+                               at::Tensor gradient, std::shared_ptr<SideStream> side)
     : processes_(processes),
-      exchange_(*processes.extra_groups(1).front()),
+      exchange_(*processes.extra_groups(1, weights.device()).front()),
+      side_(side ? std::move(side) : side_stream(weights.device())),
       weights_(std::move(weights)),
       gradient_(std::move(gradient)) {
   for (const WeightRange& module : module_ranges(layout))
     modules_.push_back(shards.divided({module.first, module.size}));
   norms_ = shards.divided(shards.norms());
+  std::map<int64_t, int64_t> ends;  // by first element
+  for (const ParameterSpec& spec : layout.parameters())
+    ends[spec.offset] = spec.offset + spec.numel();
+  int64_t end = 0;
+  for (const auto& [first, end_of_tensor] : ends) {
+    if (first > end) gaps_.push_back({end, first - end});
+    end = end_of_tensor;
+  }
+  if (end < layout.flat_size()) gaps_.push_back({end, layout.flat_size() - end});
+}
+
+// The work owns or shares what it uses, since it outlives this object when an exchange hangs.
+uint64_t ShardedWeights::exchange_behind(std::function<void(RangeExchange&)> exchange) {
+  return thread_.add(
+      [&connections = exchange_, side = side_, mark = side_->mark(),
+       exchange = std::move(exchange)] { side->after(mark, [&] { exchange(connections); }); });
 }
 
 void ShardedWeights::start(size_t module) {
-  started_.push_back(
-      thread_.add([&exchange = exchange_, weights = weights_, ranges = modules_.at(module).ranges] {
+  started_.push_back(exchange_behind(
+      [weights = weights_, ranges = modules_.at(module).ranges](RangeExchange& exchange) {
         const Activity gathering("gathering weights from the processes");
         exchange.all_gather(weights, ranges);
       }));
@@ -62,14 +82,19 @@ void ShardedWeights::gradient_ready(const ElementRange& elements) {
   const DividedRange& ready = found == modules_.end() ? norms_ : *found;
   if (!(ready.elements == elements))
     throw Error(ErrorKind::kInternal, str("the elements from ", elements.first, " are no module"));
+  // A slot has the values of another module there.
+  for (const ElementRange& gap : gaps_) {
+    const ElementRange common_gap = common(gap, ready.elements);
+    if (common_gap.size > 0) common_gap.of(gradient_).zero_();
+  }
   if (summed_ > 0) thread_.wait(summed_);  // at most one module waits for its sum
-  // The work owns the tensors that it uses, since it outlives this object when an exchange hangs.
-  summed_ = thread_.add([&exchange = exchange_, gradient = gradient_, ready,
-                         rank = static_cast<size_t>(processes_.rank())] {
-    const Activity summing("summing gradients over the processes");
-    exchange.reduce_scatter(gradient, ready.ranges);
-    release_outside(gradient, ready.elements, ready.ranges[rank]);
-  });
+  summed_ =
+      exchange_behind([gradient = gradient_, ready,
+                       rank = static_cast<size_t>(processes_.rank())](RangeExchange& exchange) {
+        const Activity summing("summing gradients over the processes");
+        exchange.reduce_scatter(gradient, ready.ranges);
+        release_outside(gradient, ready.elements, ready.ranges[rank]);
+      });
 }
 
 void ShardedWeights::finish() {

@@ -3,10 +3,13 @@
 // the ranges that it owns (OptimizerShards::chunks). Before the model uses the weights of a
 // module (model/module_weights.h), the processes gather them; after the use they release them. They
 // sum a ready gradient into its owners' ranges, and release the rest. A thread makes these
-// exchanges while the model computes, over its own connections (Processes::extra_groups).
+// exchanges while the model computes, over its own connections (Processes::extra_groups) and, on a
+// GPU, on a stream of its own (device/side_stream.h).
 //
-// Flat buffers have the size of all weights, so offsets and views are the same as without sharding.
-// Released elements take no memory (device/releasable_memory.h). Not thread-safe.
+// Flat buffers have the addresses of all weights, so offsets and views are the same as without
+// sharding. In host memory released elements take no memory (device/releasable_memory.h). On a GPU
+// modules share the memory of slots (device/slotted_memory.h), and a release only lets the next
+// module of the slot be gathered. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +19,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/side_stream.h"
 #include "distributed/comm_thread.h"
 #include "distributed/gradient_reducer.h"
 #include "distributed/optimizer_shards.h"
@@ -26,10 +30,12 @@ namespace lmtrain {
 
 class ShardedWeights final : public ModuleWeights, public GradientReducer {
  public:
-  // `weights` and `gradient` are flat and releasable; for evaluations alone `gradient` is
-  // undefined. Every process constructs this object at the same point.
+  // `weights` and `gradient` are flat: in host memory releasable, on a GPU with module_slots()
+  // (model/module_weights.h). For evaluations alone `gradient` is undefined. Tests give another
+  // `side` than side_stream(). Every process constructs this object at the same point.
   ShardedWeights(Processes& processes, const OptimizerShards& shards, const ParameterLayout& layout,
-                 at::Tensor weights, at::Tensor gradient);
+                 at::Tensor weights, at::Tensor gradient,
+                 std::shared_ptr<SideStream> side = nullptr);
 
   void start(size_t module) override;
   void await() override;
@@ -45,13 +51,18 @@ class ShardedWeights final : public ModuleWeights, public GradientReducer {
   void finish() override;
 
  private:
+  // Makes an exchange in the thread, behind what the model has queued so far. Returns its number.
+  uint64_t exchange_behind(std::function<void(RangeExchange&)> exchange);
+
   Processes& processes_;
   RangeExchange& exchange_;
+  std::shared_ptr<SideStream> side_;
   at::Tensor weights_, gradient_;
   std::vector<DividedRange> modules_;
   DividedRange norms_;
-  std::vector<uint64_t> started_;  // the numbers of the gathers that are not awaited
-  uint64_t summed_ = 0;            // the number of the last sum
+  std::vector<ElementRange> gaps_;  // elements of the modules that are in no tensor
+  std::vector<uint64_t> started_;   // the numbers of the gathers that are not awaited
+  uint64_t summed_ = 0;             // the number of the last sum
   bool has_begun_ = false;
   CommThread thread_;
 };

@@ -31,6 +31,9 @@ using Exchange = std::function<void(int partner, const at::Tensor& give, const a
 // once.
 inline constexpr int64_t kHostMessage = int64_t{1} << 20;
 
+// The same for tensors on a GPU: each message costs the launch of an exchange.
+inline constexpr int64_t kDeviceMessage = int64_t{1} << 22;
+
 // tree_sum() and tree_gather() throw Error(kInternal) unless the number of ranks is a power of two.
 //
 // Replaces this rank's range of `flat` by its sum over all ranks; other elements are partial sums

@@ -99,7 +99,7 @@ class Llama {
 
   // Makes the model compute module by module, with the weights that `modules` gathers, which must
   // outlive the model. Then only target_losses(), loss_and_gradient_by_modules() and
-  // take_part_in_evaluation() may be called. Requires sum_by_products(false).
+  // take_part_in_evaluation() may be called.
   void read_by_modules(ModuleWeights& modules) { modules_ = &modules; }
   // Makes the forward and backward of all micro-batches of a step in one pass over the layers; the
   // backward computes each layer again. So each layer is gathered twice a step. Sums the gradients
@@ -108,8 +108,7 @@ class Llama {
   // StepParts (training/step.h). A part may have no micro-batches. Overwrites `grad`, the flat fp32
   // buffer. Calls `finished` for each module whose gradient is final, and for the norms at the end.
   // Returns the scaled losses by part. If it throws, it has still started, released and finished
-  // all modules, unless a gather itself fails. Throws Error(kInternal) without read_by_modules(),
-  // or with sum_by_products(true).
+  // all modules, unless a gather itself fails. Throws Error(kInternal) without read_by_modules().
   std::vector<std::vector<at::Tensor>> loss_and_gradient_by_modules(
       const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
       const ElementsFinished& finished);

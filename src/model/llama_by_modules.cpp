@@ -3,11 +3,14 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
+#include <optional>
 
 #include "base/error.h"
 #include "device/torch_headers.h"
 #include "model/llama.h"
 #include "ops/accumulate.h"
+#include "ops/flash_attention.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
@@ -67,6 +70,16 @@ std::vector<WeightRange> module_ranges(const ParameterLayout& layout) {
   return modules;
 }
 
+// The order is the embedding, the layers, and the head; then back. A tied head is the embedding,
+// which is then a neighbour of the last layer too.
+Slots module_slots(const ParameterLayout& layout, std::vector<MemoryRange> kept) {
+  Slots slots{std::move(kept), module_ranges(layout), {}};
+  for (size_t module = 0; module < slots.used.size(); ++module) slots.slot_of.push_back(module % 2);
+  const bool is_tied = slots.used.back().first >= slots.used[1].first;
+  if (is_tied && slots.slot_of.back() == slots.slot_of.front()) slots.slot_of.front() = 2;
+  return slots;
+}
+
 std::vector<WeightRange> backward_chunks(const ParameterLayout& layout, int64_t least_layers) {
   constexpr int64_t kLeastElements = int64_t{1} << 18;
   const std::vector<WeightRange> modules = module_ranges(layout);
@@ -102,9 +115,7 @@ class Llama::LeafSums {
     for (size_t part = 0; part < parts.size(); ++part) {
       bool first = true;
       for (Passing& passing : parts[part]) {
-        const std::vector<at::Tensor> gradients = gradients_of(passing);
-        for (size_t i = 0; i < leaves.size(); ++i)
-          accumulate(gradients.at(i), sum_of(leaves[i]), first);
+        add_gradients(leaves, first, [&] { return gradients_of(passing); });
         first = false;
       }
       const auto number = static_cast<int64_t>(part);
@@ -119,6 +130,25 @@ class Llama::LeafSums {
   }
 
  private:
+  // Adds the gradients that compute() returns, except those that its products have added.
+  template <class Compute>
+  void add_gradients(const std::vector<size_t>& leaves, bool first, const Compute& compute) {
+    std::optional<GradientSums> products;
+    if (model_.sums_by_products_) {
+      products.emplace();
+      for (const size_t leaf : leaves) products->expect(model_.leaves_[leaf], sum_of(leaf), first);
+    }
+    const std::vector<at::Tensor> gradients = compute();
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const bool added = products && products->has(model_.leaves_[leaves[i]]);
+      if (gradients.at(i).defined()) {
+        accumulate(gradients[i], sum_of(leaves[i]), first && !added);
+      } else if (!added) {
+        throw Error(ErrorKind::kInternal, "a weight has no gradient");
+      }
+    }
+  }
+
   at::Tensor sum_of(size_t leaf) const {
     return grad_.narrow(0, model_.offsets_[leaf], model_.leaves_[leaf].numel());
   }
@@ -131,7 +161,7 @@ class Llama::LeafSums {
 std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_modules(
     const std::vector<std::vector<MicroBatch>>& parts, const at::Tensor& grad, double unscale,
     const ElementsFinished& finished) {
-  if (modules_ == nullptr || sums_by_products_)
+  if (modules_ == nullptr)
     throw Error(ErrorKind::kInternal, "the model does not read its weights by modules");
   const at::NoGradGuard no_grad;
   std::vector<std::vector<Passing>> passing(parts.size());
@@ -204,7 +234,9 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_modules(
             call("whole_layer",
                  {inputs[0], layers[layer], one.attention[0], one.attention[1], one.attention[2],
                   dropout_keys(one.micro), static_cast<int64_t>(layer)});
-        std::vector<at::Tensor> gradients = torch::autograd::grad({y}, inputs, {one.gradient});
+        std::vector<at::Tensor> gradients = torch::autograd::grad(
+            {y}, inputs, {one.gradient}, /*retain_graph=*/std::nullopt, /*create_graph=*/false,
+            /*allow_unused=*/sums_by_products_);
         one.gradient = gradients[0];
         gradients.erase(gradients.begin());
         return gradients;
@@ -249,6 +281,7 @@ void Llama::pass_forward(const std::function<void(size_t module)>& compute) {
 
 TargetLosses Llama::target_losses_by_modules(const MicroBatch* micro) {
   const at::NoGradGuard no_grad;
+  const WithoutCudnnAttention no_plans;
   const auto layers = layers_.toListRef();
   Attempt attempt;
   std::vector<c10::IValue> attention;

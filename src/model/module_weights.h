@@ -6,18 +6,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "device/slotted_memory.h"
 #include "model/parameters.h"
 
 namespace lmtrain {
 
-// A WeightRange is the range [first, first + size) of the flat layout.
-struct WeightRange {
-  int64_t first = 0, size = 0;
-};
+using WeightRange = MemoryRange;  // elements of the flat layout
 
 // Returns the range of each module: 0 is the embedding, 1 + l is layer l, and the last an untied
 // head. The ranges cover [0, decayed_size) of the layout.
 std::vector<WeightRange> module_ranges(const ParameterLayout& layout);
+
+// Returns the slots of flat tensors whose modules share memory, of a process that keeps `kept` and
+// the norms. Modules have different slots if a step or an evaluation gathers one while it uses the
+// other, or computes the gradient of one while it sums the other's.
+Slots module_slots(const ParameterLayout& layout, std::vector<MemoryRange> kept);
 
 // Returns chunks that cover the layout, in the order in which a backward finishes their gradients:
 // an untied head, the layers from the last to the first, the embedding, norms and biases. A chunk

@@ -72,6 +72,29 @@ void initialize_on_gpu(const ParameterSpec& spec, int64_t seed, double initializ
   fill_with_normals(values, key, initializer_range);
 }
 
+// Sets a tensor of any device.
+void initialize_values(const ParameterSpec& spec, int64_t seed, double initializer_range,
+                       Initializer initializer, const at::Tensor& values) {
+  const bool is_fp32 = values.scalar_type() == at::kFloat;
+  if (values.is_cpu() && is_fp32) {
+    initialize_tensor(spec, seed, initializer_range, initializer, 0, spec.numel(),
+                      values.data_ptr<float>());
+    return;
+  }
+  if (is_fp32 && has_cuda_kernel(values)) {
+    initialize_on_gpu(spec, seed, initializer_range, initializer, values);
+    return;
+  }
+  // The threads make the next elements while a GPU fetches these; no host memory holds them all.
+  for (int64_t first = 0; first < spec.numel(); first += kMadeAtOnce) {
+    const int64_t count = std::min(kMadeAtOnce, spec.numel() - first);
+    const at::Tensor made = host_buffer({count}, at::kFloat, values.device());
+    initialize_tensor(spec, seed, initializer_range, initializer, first, count,
+                      made.data_ptr<float>());
+    values.narrow(0, first, count).copy_(made, /*non_blocking=*/true);
+  }
+}
+
 // Checks block by block, so that isfinite() allocates little beside the weights.
 bool all_finite(const at::Tensor& flat) {
   constexpr int64_t kChunk = int64_t{1} << 24;
@@ -183,6 +206,10 @@ Parameters Parameters::releasable(ParameterLayout layout, at::ScalarType working
   return {std::move(layout), master, working};
 }
 
+Parameters Parameters::in(ParameterLayout layout, at::Tensor master, at::Tensor working) {
+  return {std::move(layout), std::move(master), std::move(working)};
+}
+
 Parameters Parameters::in_fp32() const { return {layout_, master_, master_}; }
 
 at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
@@ -190,26 +217,8 @@ at::Tensor Parameters::master_view(const ParameterSpec& spec) const {
 }
 
 void Parameters::initialize(int64_t seed, double initializer_range, Initializer initializer) {
-  if (master_.is_cpu() && master_.scalar_type() == at::kFloat) {
-    initialize_masters(seed, initializer_range, initializer,
-                       [](const ParameterSpec&) { return true; });
-  } else if (has_cuda_kernel(master_) && master_.scalar_type() == at::kFloat) {
-    for (const ParameterSpec& spec : layout_.parameters()) {
-      initialize_on_gpu(spec, seed, initializer_range, initializer,
-                        master_.narrow(0, spec.offset, spec.numel()));
-    }
-  } else {
-    // The threads make the next elements while a GPU fetches these; no host memory holds them all.
-    for (const ParameterSpec& spec : layout_.parameters()) {
-      for (int64_t first = 0; first < spec.numel(); first += kMadeAtOnce) {
-        const int64_t count = std::min(kMadeAtOnce, spec.numel() - first);
-        const at::Tensor made = host_buffer({count}, at::kFloat, master_.device());
-        initialize_tensor(spec, seed, initializer_range, initializer, first, count,
-                          made.data_ptr<float>());
-        master_.narrow(0, spec.offset + first, count).copy_(made, /*non_blocking=*/true);
-      }
-    }
-  }
+  initialize_masters(seed, initializer_range, initializer,
+                     [](const ParameterSpec&) { return true; });
   refresh_working();
 }
 
@@ -217,8 +226,7 @@ void Parameters::initialize_masters(int64_t seed, double initializer_range, Init
                                     const std::function<bool(const ParameterSpec&)>& takes) {
   for (const ParameterSpec& spec : layout_.parameters()) {
     if (!takes(spec)) continue;
-    initialize_tensor(spec, seed, initializer_range, initializer, 0, spec.numel(),
-                      master_.data_ptr<float>() + spec.offset);
+    initialize_values(spec, seed, initializer_range, initializer, master_view(spec).view({-1}));
   }
 }
 

@@ -74,6 +74,8 @@ class Parameters {
   // Returns the same in releasable host memory, of which only written pages take room
   // (device/releasable_memory.h).
   static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);
+  // Returns the same in these tensors of zeros, [flat_size] each. `working` may be `master`.
+  static Parameters in(ParameterLayout layout, at::Tensor master, at::Tensor working);
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
   // in matrices and embedding, ones in the norms, zeros in biases. A value is a function of (seed,
@@ -81,7 +83,7 @@ class Parameters {
   // adds nothing to the residual stream at first (Jordan et al. 2024, modded-nanogpt).
   void initialize(int64_t seed, double initializer_range,
                   Initializer initializer = Initializer::kNormal);
-  // Sets only masters, of the tensors for which `takes` returns true. Requires fp32 in host memory.
+  // Sets only masters, of the tensors for which `takes` returns true. Requires fp32.
   void initialize_masters(int64_t seed, double initializer_range, Initializer initializer,
                           const std::function<bool(const ParameterSpec&)>& takes);
   // Returns parameters whose masters and working weights are these masters, for evaluation in fp32.

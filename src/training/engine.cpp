@@ -12,14 +12,46 @@
 namespace lmtrain {
 namespace {
 
-Parameters make_parameters(const Config& config, const Precision& precision,
-                           const at::Device& device, bool releasable) {
-  ParameterLayout layout(config.model, *config.model.vocab_size);
-  return releasable ? Parameters::releasable(std::move(layout), precision.dtype)
-                    : Parameters(std::move(layout), precision.dtype, device);
+std::vector<MemoryRange> memory_ranges(const std::vector<ElementRange>& ranges) {
+  std::vector<MemoryRange> flat;
+  for (const ElementRange& range : ranges) flat.push_back({range.first, range.size});
+  return flat;
 }
 
 }  // namespace
+
+struct Engine::Buffers {
+  Parameters parameters;
+  at::Tensor gradient;
+
+  // The arguments are those of the constructor.
+  static Buffers of(const Config& config, const Precision& precision, const at::Device& device,
+                    const Parts& parts) {
+    ParameterLayout layout(config.model, *config.model.vocab_size);
+    const int64_t size = layout.flat_size();
+    if (!parts.held) {
+      Parameters whole(std::move(layout), precision.dtype, device);
+      const at::Tensor gradient = at::zeros_like(whole.master());
+      return {std::move(whole), gradient};
+    }
+    if (device.is_cpu() && !parts.pages) {
+      return {Parameters::releasable(std::move(layout), precision.dtype),
+              releasable_zeros(size, at::kFloat)};
+    }
+    const std::shared_ptr<PageMapper> mapper = parts.pages ? parts.pages : page_mapper(device);
+    SlotMemory of_weights(mapper), of_gradient(mapper);
+    const Slots slots = module_slots(layout, memory_ranges(*parts.held));
+    const auto zeros = [&](SlotMemory& memory, at::ScalarType dtype) {
+      return memory.zeros(size, dtype, slots);
+    };
+    // Other processes' masters are gathered in evaluations alone, where there is no gradient. So
+    // both share memory, unless a step gathers the masters themselves.
+    const bool has_working = precision.dtype != at::kFloat;
+    const at::Tensor master = zeros(has_working ? of_gradient : of_weights, at::kFloat);
+    const at::Tensor working = has_working ? zeros(of_weights, precision.dtype) : master;
+    return {Parameters::in(std::move(layout), master, working), zeros(of_gradient, at::kFloat)};
+  }
+};
 
 Engine::Engine(const Config& config)
     : Engine(config, precision_of(config), device_of(config), Parts{}) {}
@@ -37,17 +69,20 @@ Engine::Engine(const Config& config, const BatchShare& share, const ParameterFil
 
 Engine::Engine(const Config& config, const Precision& precision, const at::Device& device,
                Parts parts)
+    : Engine(config, precision, std::move(parts), Buffers::of(config, precision, device, parts)) {}
+
+Engine::Engine(const Config& config, const Precision& precision, Parts&& parts, Buffers buffers)
     : config_(config),
-      parameters_(make_parameters(config_, precision, device, parts.held.has_value())),
+      parameters_(std::move(buffers.parameters)),
       fp32_parameters_(parameters_.in_fp32()),
       model_(config_.model, parameters_, config_.sequence.max_length, config_.compile,
              config_.loss.z_loss, precision.fp8, static_cast<uint64_t>(config_.seed)),
       precision_(precision),
-      evaluation_precision_(parts.evaluation.value_or(evaluation_precision(precision, device))),
+      evaluation_precision_(parts.evaluation.value_or(
+          evaluation_precision(precision, parameters_.master().device()))),
       optimizer_(parts.make_optimizer ? parts.make_optimizer(parameters_)
                                       : make_optimizer(config_.optimizer, parameters_)),
-      gradient_(parts.held ? releasable_zeros(parameters_.master().numel(), at::kFloat)
-                           : at::zeros_like(parameters_.master())),
+      gradient_(std::move(buffers.gradient)),
       held_(parts.held) {
   if (config_.parallel.sum == ParallelSum::kExact)
     parts_.emplace(config_.parallel.parts, parts.share);

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "device/captured_graph.h"
 #include "device/device.h"
+#include "device/slotted_memory.h"
 #include "device/spin_control.h"
 #include "distributed/gradient_reducer.h"
 #include "distributed/ranges.h"
@@ -33,15 +34,19 @@ class Engine {
     std::optional<Precision> evaluation{};  // nothing: evaluation_precision()
     std::optional<std::vector<ElementRange>> held{};
     BatchShare share{};
+    // Where the weights and the gradient of `held` lie: null is page_mapper() on a GPU, and
+    // releasable memory on a CPU.
+    std::shared_ptr<PageMapper> pages{};
   };
 
   // `config` is resolved (training/resolve.h). Weights and the optimizer's state are zero at first.
   // All constructors throw the errors of make_optimizer and StepParts.
   explicit Engine(const Config& config);
   // Makes the steps of one process of several, which computes `share` of each batch. update()
-  // updates only the tensors for which `updates` returns true. With `held`, on a CPU and without
-  // graphs, weights and gradient lie in releasable memory (device/releasable_memory.h), and clip()
-  // reads and writes only these elements of the gradient.
+  // updates only the tensors for which `updates` returns true. With `held`, without graphs, weights
+  // and gradient keep only these elements and the norms: they lie in releasable memory
+  // (device/releasable_memory.h), on a GPU in slots (module_slots() of model/module_weights.h).
+  // Then clip() reads and writes only these elements of the gradient.
   Engine(const Config& config, const BatchShare& share, const ParameterFilter& updates,
          const std::optional<std::vector<ElementRange>>& held = std::nullopt);
   // Uses this precision and device in place of the config's.
@@ -97,6 +102,9 @@ class Engine {
   bool has_graphs() const { return graphs_ != nullptr; }
 
  private:
+  struct Buffers;
+  Engine(const Config& config, const Precision& precision, Parts&& parts, Buffers buffers);
+
   Config config_;
   Parameters parameters_;
   Parameters fp32_parameters_;

@@ -78,7 +78,7 @@ constexpr const char* kPrepared = "prepared";
 void set_exchanges(Processes& processes, const ParallelConfig& config) {
   processes.set_timeout(
       std::chrono::milliseconds(static_cast<int64_t>(std::llround(1000 * config.timeout))));
-  processes.use_nccl(config.nccl);
+  processes.use_nccl(config.nccl, /*keeps_order=*/config.sum == ParallelSum::kExact);
 }
 
 // Returns a text of all that decides how results are rounded, which must be alike in every process.

@@ -39,15 +39,20 @@ TrainingState load_run(const Config& config, const PreparedData& data, const Run
                        std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
                        OptimizerShards& shards) {
   TrainingState state;
+  // With divided weights rank 0 reads all masters into host memory, and hands them out.
+  std::optional<Parameters> read;
+  if (processes.is_first() && shards.divides_weights() && (checkpoint || config.init_from))
+    read.emplace(Parameters::releasable(engine.layout(), at::kFloat));
+  Parameters& target = read ? *read : engine.parameters();
   if (!processes.is_first()) {
     engine.reset_optimizer();
   } else if (checkpoint) {
-    state = load_checkpoint(run.checkpoint(*checkpoint), engine.parameters());
+    state = load_checkpoint(run.checkpoint(*checkpoint), target);
   } else {
     state = first_state(config, data);
     if (config.init_from) {
       engine.reset_optimizer();
-      load_initial_weights(*config.init_from, engine.parameters(), run.identity().init_from);
+      load_initial_weights(*config.init_from, target, run.identity().init_from);
     } else if (!shards.divides_weights()) {
       engine.initialize(config.seed);
     }
@@ -56,16 +61,17 @@ TrainingState load_run(const Config& config, const PreparedData& data, const Run
   shards.note_masters_alike();
   if (shards.divides_weights()) {
     if (checkpoint || config.init_from) {
-      shards.hand_out_masters(engine.parameters());
+      shards.hand_out_masters(read ? read->master() : at::Tensor(), engine.parameters());
+      read.reset();
     } else {
       engine.initialize_masters(config.seed, shards.owned());
     }
     shards.spread_masters(engine.parameters());
   }
   if (checkpoint) {
-    ReadBuffer read;
-    if (processes.is_first()) read = optimizer_reader(run.checkpoint(*checkpoint));
-    shards.load(engine.optimizer(), read);
+    ReadBuffer read_buffer;
+    if (processes.is_first()) read_buffer = optimizer_reader(run.checkpoint(*checkpoint));
+    shards.load(engine.optimizer(), read_buffer);
   }
   adapt_state(state, config);
   return state;

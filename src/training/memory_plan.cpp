@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/machine.h"
+#include "device/slotted_memory.h"
 #include "device/torch_headers.h"
 #include "distributed/ownership.h"
 #include "distributed/tree_sum.h"
@@ -105,36 +106,94 @@ DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout&
   return sizes;
 }
 
-// Changes the plan of a run for one of `num_processes` that divide the weights.
-void divide_weights(const Config& config, const Precision& precision, int64_t micro_positions,
-                    int num_processes, const ParameterLayout& layout, MemoryPlan& plan) {
+// Returns the pages of a tensor of the layout on a GPU, of which a process keeps `kept`.
+SlottedPages gpu_pages(const ParameterLayout& layout, const std::vector<MemoryRange>& kept,
+                       int64_t element) {
+  return slotted_pages(layout.flat_size(), element, kGpuPageBytes, module_slots(layout, kept));
+}
+
+// Sets weights, working_weights and gradient on a GPU, of the process with most.
+void plan_slots(const Config& config, const Precision& precision, int num_processes,
+                const ParameterLayout& layout, MemoryPlan& plan) {
+  const bool has_working = precision.dtype != at::kFloat;
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
-  const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
+  const std::vector<std::vector<int64_t>> chunks =
+      cut_chunks(layout, config.optimizer, num_processes);
+  int64_t most = 0;
+  for (size_t owner = 0; owner < static_cast<size_t>(num_processes); ++owner) {
+    std::vector<MemoryRange> kept;
+    for (const std::vector<int64_t>& cuts : chunks)
+      kept.push_back({cuts[owner], cuts[owner + 1] - cuts[owner]});
+    const SlottedPages fp32 = gpu_pages(layout, kept, 4);
+    const SlottedPages working = gpu_pages(layout, kept, element);
+    // The masters share the slots of the gradient (training/engine.cpp).
+    const int64_t weights = fp32.own_bytes() + (has_working ? 0 : fp32.slot_bytes());
+    const int64_t of_working = has_working ? working.own_bytes() + working.slot_bytes() : 0;
+    const int64_t gradient = fp32.own_bytes() + fp32.slot_bytes();
+    if (weights + of_working + gradient <= most) continue;
+    most = weights + of_working + gradient;
+    plan.weights = weights;
+    plan.working_weights = of_working;
+    plan.gradient = gradient;
+  }
+}
+
+// Sets weights, working_weights and gradient on a CPU, of the process with most.
+void plan_pages(const Precision& precision, const DividedSizes& sizes, MemoryPlan& plan) {
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const bool has_masters = precision.dtype != at::kFloat;
   plan.weights = 4 * (has_masters ? sizes.share : sizes.share + sizes.modules);
   if (has_masters) plan.working_weights = element * (sizes.share + sizes.modules);
-  // Sums of the module that is computed, whose parts wait, and the sum that is exchanged meanwhile.
-  int64_t sums = 2;
-  if (config.parallel.sum == ParallelSum::kExact)
-    sums += std::bit_width(static_cast<uint64_t>(config.parallel.parts / num_processes)) - 1;
-  const int64_t received = std::min(sizes.largest, kHostMessage);
-  plan.gradient = 4 * (sizes.share + sums * sizes.largest + received);
-  plan.micro_gradient = element * sizes.largest;
+  // The sum of the module that is computed, and the one that is exchanged meanwhile.
+  plan.gradient = 4 * (sizes.share + 2 * sizes.largest);
+}
+
+// Changes the plan of a run for one of `num_processes` that divide the weights.
+void divide_weights(const Config& config, const Precision& precision, const at::Device& device,
+                    int64_t micro_positions, int num_processes, const ParameterLayout& layout,
+                    MemoryPlan& plan) {
+  const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
+  const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
+  const std::vector<WeightRange> modules = module_ranges(layout);
+  if (device.is_cpu()) {
+    plan_pages(precision, sizes, plan);
+  } else {
+    plan_slots(config, precision, num_processes, layout, plan);
+  }
+  // Sums of parts that wait.
+  const bool is_exact = config.parallel.sum == ParallelSum::kExact;
+  if (is_exact) {
+    const auto parts = static_cast<uint64_t>(config.parallel.parts / num_processes);
+    plan.gradient += 4 * (std::bit_width(parts) - 1) * sizes.largest;
+  }
+  // A message of a tree. NCCL's own sum has its buffers outside of the plan.
+  if (device.is_cpu()) {
+    plan.gradient += 4 * std::min(sizes.largest, kHostMessage);
+  } else if (is_exact) {
+    plan.gradient += 4 * std::min(sizes.largest, kDeviceMessage);
+  }
+  // On a GPU the products add the gradients of the layers' matrices, except in fp8.
+  const bool by_products = !device.is_cpu() && !precision.fp8;
+  const bool is_tied = config.model.tie_word_embeddings;
+  const int64_t last = is_tied ? 0 : modules.back().size;
+  plan.micro_gradient =
+      element * (by_products ? std::max(modules.front().size, last) : sizes.largest);
   // The inputs of the layers are kept of all positions of a step.
   const int64_t share = (config.batch.tokens + num_processes - 1) / num_processes;
   const int64_t more = std::max<int64_t>(0, share - micro_positions);
   plan.activations += more * element * config.model.hidden_size * config.model.num_hidden_layers;
-  if (config.model.tie_word_embeddings && micro_positions > 0) {
+  if (is_tied && micro_positions > 0) {
     const int64_t micro_batches = (share + micro_positions - 1) / micro_positions;
-    plan.micro_gradient += micro_batches * element * module_ranges(layout).front().size;
+    plan.micro_gradient += micro_batches * element * modules.front().size;
   }
 }
 
 // Returns at least the bytes of copies for a checkpoint in a process that writes so many bytes of
 // `masters` and of the `optimizer`.
-int64_t snapshot_bytes(const Config& config, int64_t masters, int64_t optimizer) {
+int64_t snapshot_bytes(const Config& config, const at::Device& device, int64_t masters,
+                       int64_t optimizer) {
   const int64_t stored = stored_weight_bytes(masters, config.checkpoint.dtype);
-  if (config.checkpoint.async || !device_of(config).is_cpu()) return stored + optimizer;
+  if (config.checkpoint.async || !device.is_cpu()) return stored + optimizer;
   return stored - masters;  // only the rounded weights are copies
 }
 
@@ -166,14 +225,15 @@ int64_t program_bytes() {
 }
 
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
-                       int num_processes) {
+                       int num_processes, std::optional<at::Device> other_device) {
   const ModelConfig& model = config.model;
+  const at::Device device = other_device ? *other_device : device_of(config);
   Parameters parameters(ParameterLayout(model, *model.vocab_size), precision.dtype, at::kMeta);
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
 
   MemoryPlan plan;
   plan.weights = static_cast<int64_t>(parameters.master().nbytes());
-  plan.micro_gradient = micro_gradient_bytes(parameters, precision, device_of(config));
+  plan.micro_gradient = micro_gradient_bytes(parameters, precision, device);
   if (precision.dtype != at::kFloat)
     plan.working_weights = static_cast<int64_t>(parameters.working().nbytes());
   plan.gradient = plan.weights;
@@ -189,26 +249,25 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
     sizes = optimizer_sizes(config.optimizer, parameters, every_parameter);
   }
   plan.optimizer = sizes.state;
-  const int64_t of_layer =
-      saved_by_layer(model, config.sequence.max_length, precision, device_of(config));
+  const int64_t of_layer = saved_by_layer(model, config.sequence.max_length, precision, device);
   const int64_t input = element * model.hidden_size;
   // With activation checkpointing: the input of every layer, and all of the one that is recomputed.
   const int64_t layers = model.activation_checkpointing ? model.num_hidden_layers * input + of_layer
                                                         : model.num_hidden_layers * of_layer;
   plan.activations = micro_positions * (layers + 2 * input);  // and what is after the last
-  plan.logits =
-      element * *model.vocab_size *
-      std::min(micro_positions,
-               linear_cross_entropy_chunk(device_of(config), precision.dtype, *model.vocab_size));
+  plan.logits = element * *model.vocab_size *
+                std::min(micro_positions,
+                         linear_cross_entropy_chunk(device, precision.dtype, *model.vocab_size));
   // Gradients of gate and up, SwiGLU's value, and two of the layer's inputs.
-  if (device_of(config).is_cpu()) {
+  if (device.is_cpu()) {
     plan.temporaries =
         micro_positions * element * (3 * model.intermediate_size + 2 * model.hidden_size);
     plan.update = sizes.scratch;
   }
-  plan.snapshot = snapshot_bytes(config, written, plan.optimizer);
+  plan.snapshot = snapshot_bytes(config, device, written, plan.optimizer);
   if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
-    divide_weights(config, precision, micro_positions, num_processes, parameters.layout(), plan);
+    divide_weights(config, precision, device, micro_positions, num_processes, parameters.layout(),
+                   plan);
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "config/config.h"
 #include "device/device.h"
@@ -68,8 +69,10 @@ int64_t program_bytes();
 // Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
 // length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`
 // are of the process with most. With "parameters" so are weights, working_weights and gradient;
-// micro_gradient and activations are of Llama::loss_and_gradient_by_modules().
+// micro_gradient and activations are of Llama::loss_and_gradient_by_modules(), and on a GPU weights
+// and gradient are of module_slots(). `device` is the config's, unless a plan is for another
+// machine.
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
-                       int num_processes = 1);
+                       int num_processes = 1, std::optional<at::Device> device = std::nullopt);
 
 }  // namespace lmtrain

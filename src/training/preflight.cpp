@@ -22,6 +22,7 @@
 #include "config/units.h"
 #include "device/device.h"
 #include "device/device_memory.h"
+#include "device/slotted_memory.h"
 #include "eval/evaluate_tasks.h"
 #include "eval/samples.h"
 #include "model/round_weights.h"
@@ -93,8 +94,13 @@ void check_processes(const Preflight& start) {
 void check_division(const Preflight& start) {
   const Config& config = start.config;
   if (start.num_processes == 1 || config.parallel.shard != ParallelShard::kParameters) return;
-  if (!device_of(config).is_cpu())
-    refuse_weights("weights are divided on CPUs alone so far; set device to \"cpu\"");
+  if (const at::Device device = device_of(config); !device.is_cpu()) {
+    try {
+      page_mapper(device);
+    } catch (const Error& error) {
+      refuse_weights(error.what());
+    }
+  }
   if (!config.model.activation_checkpointing) {
     refuse_weights(
         "the backward computes each layer again, once its weights are gathered; set "

@@ -52,7 +52,11 @@ void resolve_runtime(Config& config, const Processes& processes) {
   }
   if (config.compile == CompileMode::kAuto) config.compile = CompileMode::kScript;
   if (config.compile == CompileMode::kGraph) {
-    const std::string reason = why_no_graphs(device);
+    const bool comes_and_goes =
+        !processes.is_only() && config.parallel.shard == ParallelShard::kParameters;
+    const std::string reason =
+        comes_and_goes ? "with parallel.shard \"parameters\" weights come and go during a step"
+                       : why_no_graphs(device);
     if (!reason.empty()) {
       log_warning(str("compile \"graph\" is \"script\" here, which gives the same bits: ", reason));
       config.compile = CompileMode::kScript;

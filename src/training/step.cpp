@@ -99,6 +99,16 @@ double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
                          finished);
 }
 
+bool give_up_cudnn_attention(const std::exception& error, int64_t length) {
+  if (!cudnn_attention_allowed() || !is_refused_by_cudnn(error)) return false;
+  allow_cudnn_attention(false);
+  log_warning(str("cuDNN does not take rows of length ", length,
+                  " of this model: from now on attention is computed by FlashAttention or "
+                  "libtorch's own kernel (",
+                  describe_failure(error).cause, ")"));
+  return true;
+}
+
 double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, int64_t micro_tokens,
                        const at::Tensor& grad, double loss_scale, StepGraphs* graphs,
                        const ElementsFinished& finished) {
@@ -110,15 +120,7 @@ double accumulate_rows(Llama& model, const Batch& batch, const RowRange& own, in
   } catch (const std::exception& error) {
     if (finished) throw;
     const bool lost_graphs = by_graphs && !graphs->in_use();
-    const bool refused = cudnn_attention_allowed() && is_refused_by_cudnn(error);
-    if (!lost_graphs && !refused) throw;
-    if (refused) {
-      allow_cudnn_attention(false);
-      log_warning(str("cuDNN does not take rows of length ", batch.length,
-                      " of this model: from now on attention is computed by FlashAttention or "
-                      "libtorch's own kernel (",
-                      describe_failure(error).cause, ")"));
-    }
+    if (!give_up_cudnn_attention(error, batch.length) && !lost_graphs) throw;
   }
   // The first micro-batch overwrites the gradient, so nothing of the failed attempt is left.
   return accumulate_once(model, batch, own, micro_tokens, grad, loss_scale, graphs, {});

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <vector>
 
 #include "batching/batch.h"
@@ -33,6 +34,11 @@ double accumulate_batch(Llama& model, const Batch& batch, int64_t micro_tokens,
 double accumulate_rows(Llama& model, const Batch& batch, const RowRange& rows, int64_t micro_tokens,
                        const at::Tensor& grad, double loss_scale = 1, StepGraphs* graphs = nullptr,
                        const ElementsFinished& finished = {});
+
+// Turns cuDNN's attention off for the rest of the process, with a warning, if `error` says that
+// cuDNN refused to compute it for rows of this length. Returns whether it did, so that the step can
+// be computed again.
+bool give_up_cudnn_attention(const std::exception& error, int64_t length);
 
 // Computes loss and gradient of several ranges of rows in one pass over the modules of the model
 // (Llama::loss_and_gradient_by_modules). Returns the loss of each range, as accumulate_rows() does,

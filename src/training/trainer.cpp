@@ -282,12 +282,14 @@ std::optional<std::vector<double>> Trainer::compute_share(const Batch& batch) {
       return engine_.forward_backward(batch, micro_rows(config_, state_.micro, batch.length),
                                       state_.loss_scale ? state_.loss_scale->scale : 1, *reducer_);
     } catch (const std::exception& error) {
-      const Failure failure = describe_failure(error);
-      if (failure.kind != ErrorKind::kMemory) throw;
-      if (!keep_less())
-        log_->reduced_micro_batch(state_, reduce_micro_rows(config_, state_.micro, batch.length,
-                                                            failure.cause, processes_.count()));
-      reset_peak_memory(engine_.device());
+      if (!give_up_cudnn_attention(error, batch.length)) {
+        const Failure failure = describe_failure(error);
+        if (failure.kind != ErrorKind::kMemory) throw;
+        if (!keep_less())
+          log_->reduced_micro_batch(state_, reduce_micro_rows(config_, state_.micro, batch.length,
+                                                              failure.cause, processes_.count()));
+        reset_peak_memory(engine_.device());
+      }
     }
     if (reducer_->has_begun()) return std::nullopt;
   }
@@ -344,10 +346,12 @@ void Trainer::fit_micro_batches() {
   };
   if (shards_.divides_weights()) {
     if (const auto available = available_memory(engine_.device())) {
-      fit_to_plan(
-          config_, order_->batch_lengths(),
-          *available / static_cast<uint64_t>(sharers_of_memory(engine_.device(), processes_)),
-          state_.micro, report, processes_.count());
+      const uint64_t share =
+          *available / static_cast<uint64_t>(sharers_of_memory(engine_.device(), processes_));
+      const std::vector<int64_t> lengths = order_->batch_lengths();
+      fit_to_plan(config_, lengths, share, state_.micro, report, processes_.count());
+      if (!engine_.device().is_cpu())
+        keep_swiglu_value_if_it_fits(config_, lengths, share, state_.micro, processes_.count());
     }
   } else {
     fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,

@@ -76,6 +76,75 @@ TEST_F(DeviceExchanges, RangesHaveTheBitsOfGloos) {
     }
   }
   EXPECT_GT(stand_in_nccl().swaps, 0);
+  EXPECT_GT(stand_in_nccl().all_gathers, 0);
+  EXPECT_EQ(stand_in_nccl().reduce_scatters, 0) << "its order of additions is not the tree's";
+}
+
+// Ranges of different sizes, one of them empty, that leave out some elements: each process has the
+// sum of its range, and after the gather all ranges. Nobody writes the elements in no range.
+TEST_F(DeviceExchanges, RangesAreSummedAndGatheredByTheLibraryWhereOrderIsFree) {
+  const std::vector<ElementRange> ranges = {{3, 700}, {703, 0}, {710, 291}};
+  NcclLibrary library = stand_in();
+  for (const bool keeps_order : {true, false}) {
+    stand_in_nccl().reset();
+    library.keeps_order = keeps_order;
+    as_ranks(
+        3,
+        [&](Processes& processes) {
+          const auto rank = static_cast<size_t>(processes.rank());
+          const at::Tensor index = at::arange(1010, at::kFloat);
+          const at::Tensor flat = index * (1.0 + processes.rank());
+          processes.reduce_scatter(flat, ranges);
+          EXPECT_TRUE(at::equal(ranges[rank].of(flat), 6 * ranges[rank].of(index)));
+          for (const int64_t free : {2, 705, 1005})
+            EXPECT_EQ(flat[free].item<double>(),
+                      static_cast<double>(free * (1 + processes.rank())));
+          processes.all_gather(flat, ranges);
+          for (const ElementRange& range : ranges)
+            EXPECT_TRUE(at::equal(range.of(flat), 6 * range.of(index)));
+          // Any dtype is gathered.
+          const at::Tensor bytes = at::full({1010}, 1 + processes.rank(), at::kByte);
+          processes.all_gather(bytes, ranges);
+          for (size_t other = 0; other < ranges.size(); ++other) {
+            EXPECT_TRUE(
+                ranges[other].of(bytes).eq(1 + static_cast<int64_t>(other)).all().item<bool>());
+          }
+        },
+        library);
+    EXPECT_EQ(stand_in_nccl().reduce_scatters, keeps_order ? 0 : 3);
+    EXPECT_EQ(stand_in_nccl().all_gathers, 6);
+  }
+}
+
+// The groups of threads have connections of their own, made once. They go through host memory where
+// the processes do, which is said once.
+TEST_F(DeviceExchanges, ExtraGroupsHaveConnectionsOfTheirOwn) {
+  NcclLibrary library = stand_in();
+  library.keeps_order = false;
+  const auto work = [](Processes& processes) {
+    for (int time = 0; time < 2; ++time) {
+      RangeExchange& group = *processes.extra_groups(1, at::kCPU).front();
+      const at::Tensor flat = values_of(processes.rank(), 1000);
+      const std::vector<ElementRange> ranges = even_ranges(1000, 2);
+      group.reduce_scatter(flat, ranges);
+      group.all_gather(flat, ranges);
+      EXPECT_TRUE(at::equal(flat, values_of(0, 1000) + values_of(1, 1000)));
+    }
+  };
+  as_ranks(2, work, library);
+  EXPECT_EQ(stand_in_nccl().connected, 4) << "of the processes, and of the group";
+  EXPECT_EQ(stand_in_nccl().reduce_scatters, 4);
+  EXPECT_EQ(stand_in_nccl().all_gathers, 4);
+
+  stand_in_nccl().reset();
+  stand_in_nccl().shares_gpu = true;
+  ::testing::internal::CaptureStderr();
+  as_ranks(2, work, library);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(stand_in_nccl().connected, 0);
+  const std::string said = "share one GPU";
+  EXPECT_NE(log.find(said), std::string::npos) << log;
+  EXPECT_EQ(log.find(said), log.rfind(said)) << log;
 }
 
 TEST_F(DeviceExchanges, OneProcessGetsItsOwnValues) {
@@ -133,7 +202,7 @@ TEST_F(DeviceExchanges, WithoutTheLibraryTensorsGoThroughHostMemory) {
 
 TEST_F(DeviceExchanges, TurnedOffByTheConfig) {
   const std::string log =
-      log_of_fallback(stand_in(), [](Processes& processes) { processes.use_nccl(false); });
+      log_of_fallback(stand_in(), [](Processes& processes) { processes.use_nccl(false, true); });
   expect_in(log, "parallel.nccl is false");
   EXPECT_EQ(stand_in_nccl().connected, 0);
 }

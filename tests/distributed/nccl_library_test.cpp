@@ -23,8 +23,11 @@ TEST(NcclLibrary, HasWhatTheProgramCalls) {
   for (const void* function :
        {reinterpret_cast<const void*>(calls->gpu), reinterpret_cast<const void*>(calls->make_id),
         reinterpret_cast<const void*>(calls->connect), reinterpret_cast<const void*>(calls->sum),
-        reinterpret_cast<const void*>(calls->broadcast), reinterpret_cast<const void*>(calls->swap),
-        reinterpret_cast<const void*>(calls->poll), reinterpret_cast<const void*>(calls->abort)}) {
+        reinterpret_cast<const void*>(calls->broadcast),
+        reinterpret_cast<const void*>(calls->all_gather),
+        reinterpret_cast<const void*>(calls->reduce_scatter),
+        reinterpret_cast<const void*>(calls->swap), reinterpret_cast<const void*>(calls->poll),
+        reinterpret_cast<const void*>(calls->abort)}) {
     EXPECT_NE(function, nullptr);
   }
 }

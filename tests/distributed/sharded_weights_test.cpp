@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "device/releasable_memory.h"
 #include "device/torch_headers.h"
 #include "distributed/divided_config.h"
 #include "distributed/group.h"
+#include "support/host_pages.h"
 #include "support/tensors.h"
 #include "training/engine.h"
 #include "training/step.h"
@@ -47,6 +49,23 @@ bool own_are_equal(const OptimizerShards& shards, size_t rank, const at::Tensor&
                      });
 }
 
+std::vector<MemoryRange> held_ranges(const OptimizerShards& shards) {
+  const auto ranges = shards.held_gradient();
+  std::vector<MemoryRange> held;
+  for (const ElementRange& range : *ranges) held.push_back({range.first, range.size});
+  return held;
+}
+
+// Where weights and gradient lie.
+enum class Memory {
+  kReleasable,  // as on a CPU
+  kSlots,       // as on a GPU
+};
+
+std::shared_ptr<PageMapper> pages_of(Memory memory) {
+  return memory == Memory::kSlots ? std::make_shared<testing::HostPages>() : nullptr;
+}
+
 ElementsFinished hand_over(GradientReducer& reducer) {
   return [&](int64_t first, int64_t size) { reducer.gradient_ready({first, size}); };
 }
@@ -64,6 +83,23 @@ TEST(ModuleRanges, CoverTheMatricesOnce) {
       end += size;
     }
     EXPECT_EQ(end, layout.decayed_size());
+  }
+}
+
+// Neighbours in the order of a step, in which one is used while the other is gathered.
+TEST(ModuleSlots, NeighboursShareNoMemory) {
+  for (const bool tied : {false, true}) {
+    for (const int64_t layers : {1, 2, 3, 4}) {
+      Config config = sharded_config(tied);
+      config.model.num_hidden_layers = layers;
+      const Slots slots = module_slots(testing::layout_of(config), {});
+      ASSERT_EQ(slots.used.size(), slots.slot_of.size());
+      const size_t last = slots.slot_of.size() - 1;
+      for (size_t i = 0; i < last; ++i) EXPECT_NE(slots.slot_of[i], slots.slot_of[i + 1]);
+      EXPECT_TRUE(!tied || slots.slot_of[0] != slots.slot_of[last]);
+      // Not one slot for each module.
+      EXPECT_LE(*std::max_element(slots.slot_of.begin(), slots.slot_of.end()), tied ? 2U : 1U);
+    }
   }
 }
 
@@ -94,14 +130,106 @@ TEST(ShardedWeights, AModuleIsThereFromAwaitToRelease) {
   });
 }
 
+// In slots a module takes the memory of one that was released, and nobody else's.
+TEST(ShardedWeights, AModuleInASlotIsThereFromAwaitToTheNextOne) {
+  for (const bool tied : {false, true}) {
+    Config config = sharded_config(tied);
+    config.model.num_hidden_layers = 8;
+    const ParameterLayout layout = testing::layout_of(config);
+    const at::Tensor all = random_tensor({layout.flat_size()}, 3);
+    as_ranks(2, [&](Processes& processes) {
+      const OptimizerShards shards(processes, config, CommThreads(processes));
+      const auto mapper = std::make_shared<testing::HostPages>();
+      SlotMemory memory(mapper);
+      const at::Tensor flat =
+          memory.zeros(layout.flat_size(), at::kFloat, module_slots(layout, held_ranges(shards)));
+      EXPECT_LT(mapper->bytes_in_use(), 0.9 * static_cast<double>(flat.nbytes()));
+      const auto rank = static_cast<size_t>(processes.rank());
+      copy_own(shards, rank, all, flat);
+      ShardedWeights weights(processes, shards, layout, flat, {});
+      const std::vector<WeightRange> modules = module_ranges(layout);
+      std::vector<size_t> order;  // of a step
+      for (size_t i = 0; i < modules.size(); ++i) order.push_back(i);
+      if (tied) order.push_back(0);
+      for (size_t i = modules.size() - (tied ? 1 : 2); i > 0; --i) order.push_back(i);
+      const auto is_there = [&](size_t module) {
+        const ElementRange range{modules[module].first, modules[module].size};
+        return at::equal(range.of(flat), range.of(all));
+      };
+      weights.start(order[0]);
+      for (size_t i = 0; i < order.size(); ++i) {
+        weights.await();
+        if (i + 1 < order.size()) weights.start(order[i + 1]);
+        EXPECT_TRUE(is_there(order[i])) << order[i];
+        if (i + 1 < order.size()) {
+          // The next one has come, and this one is still used.
+          weights.await();
+          EXPECT_TRUE(is_there(order[i])) << order[i];
+          EXPECT_TRUE(is_there(order[i + 1])) << order[i + 1];
+          weights.start(order[i + 1]);
+        }
+        weights.release(order[i]);
+        EXPECT_TRUE(own_are_equal(shards, rank, flat, all));
+      }
+    });
+  }
+}
+
+// A model's work is only queued when it calls. So an exchange begins behind what was queued until
+// then, and not behind what came later.
+TEST(ShardedWeights, AnExchangeBeginsBehindTheWorkThatWasQueued) {
+  struct Recorded final : SideStream {
+    Mark mark() override { return std::make_shared<int>(queued); }
+    void after(const Mark& mark, const std::function<void()>& work) override {
+      may_begin.wait(false);
+      followed.push_back(*std::static_pointer_cast<int>(mark));
+      work();
+    }
+    int queued = 0;  // works of the model
+    std::atomic<bool> may_begin = false;
+    std::vector<int> followed;
+  };
+  const Config config = sharded_config(/*tied=*/false);
+  const ParameterLayout layout = testing::layout_of(config);
+  as_ranks(2, [&](Processes& processes) {
+    const OptimizerShards shards(processes, config, CommThreads(processes));
+    const auto side = std::make_shared<Recorded>();
+    const auto zeros = [&] { return releasable_zeros(layout.flat_size(), at::kFloat); };
+    ShardedWeights weights(processes, shards, layout, zeros(), zeros(), side);
+    const std::vector<WeightRange> modules = module_ranges(layout);
+    weights.start(0);
+    side->queued = 1;
+    weights.start(1);
+    side->queued = 2;
+    side->may_begin = true;
+    side->may_begin.notify_one();
+    weights.await();
+    weights.await();
+    weights.begin_step();
+    weights.gradient_ready({modules[1].first, modules[1].size});
+    side->queued = 3;
+    weights.gradient_ready({modules[0].first, modules[0].size});
+    weights.finish();
+    EXPECT_EQ(side->followed, (std::vector<int>{0, 1, 2, 3}));
+  });
+}
+
 // The gradient of a step, summed in the ranges of its owners, has the bits of a whole sum; and not
 // where the modules of one process do not come.
 TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
-  for (const auto& [tied, type] :
-       {std::pair(false, ModelArchitecture::kLlama), std::pair(true, ModelArchitecture::kLlama),
-        std::pair(true, ModelArchitecture::kQwen2)}) {
-    Config config = sharded_config(tied);
-    config.model.model_type = type;
+  struct Case {
+    bool tied;
+    ModelArchitecture type = ModelArchitecture::kLlama;
+    bool has_gaps = false;  // between the tensors of a layer
+  };
+  for (const Case& test : {Case{false}, Case{true}, Case{true, ModelArchitecture::kQwen2},
+                           Case{.tied = false, .has_gaps = true}}) {
+    Config config = sharded_config(test.tied);
+    config.model.model_type = test.type;
+    // Each layer is a chunk, of which both processes own tensors, and two layers share memory.
+    config.model.num_hidden_layers = 3;
+    config.model.hidden_size = test.has_gaps ? 40 : 64;
+    config.model.intermediate_size = test.has_gaps ? 2401 : 1500;
     config.sequence.max_length = testing::kTinyLength;
     config.model.initializer_range = 0.3;
     config.compile = CompileMode::kEager;
@@ -119,11 +247,14 @@ TEST(ShardedWeights, TheGradientOfAStepHasTheBitsOfWholeWeights) {
       losses.push_back(accumulate_rows(whole.model(), batch, rows, batch.length, part));
       expected += part;
     }
-    for (const bool control : {false, true}) {
+    for (const auto& [control, memory] :
+         {std::pair(false, Memory::kReleasable), std::pair(false, Memory::kSlots),
+          std::pair(true, Memory::kReleasable)}) {
       as_ranks(2, [&](Processes& processes) {
         const OptimizerShards shards(processes, config, CommThreads(processes));
         const auto rank = static_cast<size_t>(processes.rank());
-        Engine engine(config, fp32, at::kCPU, {.held = shards.held_gradient()});
+        Engine engine(config, fp32, at::kCPU,
+                      {.held = shards.held_gradient(), .pages = pages_of(memory)});
         if (!control || rank == 0) copy_own(shards, rank, masters, engine.parameters().master());
         const ElementRange norms = shards.norms();
         norms.of(engine.parameters().master()).copy_(norms.of(masters));

@@ -68,6 +68,7 @@ struct Communicator {
   std::string key;
   void* data = nullptr;
   size_t size = 0;
+  std::vector<RankPart> parts;  // of an all_gather or a reduce_scatter
 };
 
 namespace {
@@ -134,6 +135,56 @@ Status sum(Communicator* self, float* data, size_t count, void* /*stream*/) {
   });
 }
 
+// Every rank adds all its numbers, as the library's own order is not to be relied on.
+Status reduce_scatter(Communicator* self, float* data, const RankPart* parts, void* /*stream*/) {
+  ++stand_in_nccl().reduce_scatters;
+  self->parts.assign(parts, parts + self->count);
+  const std::string key = "reduce_scatter " + std::to_string(self->number++);
+  if (stand_in_nccl().hanging_rank != self->rank && stand_in_nccl().failing_rank != self->rank) {
+    const std::lock_guard lock(self->room->mutex);
+    Collective& collective = self->room->collectives[key];
+    for (const RankPart& part : self->parts) {
+      collective.sum.resize(std::max(collective.sum.size(), part.first + part.size));
+      for (size_t i = part.first; i < part.first + part.size; ++i) collective.sum[i] += data[i];
+    }
+    ++collective.num_came;
+  }
+  return begin(*self, key, data, 0, [](Communicator& here) {
+    const Collective& collective = here.room->collectives[here.key];
+    if (collective.num_came < here.count) return false;
+    const RankPart& mine = here.parts[static_cast<size_t>(here.rank)];
+    std::copy_n(collective.sum.begin() + static_cast<std::ptrdiff_t>(mine.first), mine.size,
+                static_cast<float*>(here.data) + mine.first);
+    return true;
+  });
+}
+
+Status all_gather(Communicator* self, void* data, const RankPart* parts, void* /*stream*/) {
+  ++stand_in_nccl().all_gathers;
+  self->parts.assign(parts, parts + self->count);
+  const std::string key = "all_gather " + std::to_string(self->number++);
+  if (stand_in_nccl().hanging_rank != self->rank && stand_in_nccl().failing_rank != self->rank) {
+    const std::lock_guard lock(self->room->mutex);
+    Collective& collective = self->room->collectives[key];
+    const RankPart& mine = self->parts[static_cast<size_t>(self->rank)];
+    collective.bytes.resize(std::max(collective.bytes.size(), mine.first + mine.size));
+    std::memcpy(collective.bytes.data() + mine.first, static_cast<const char*>(data) + mine.first,
+                mine.size);
+    ++collective.num_came;
+  }
+  return begin(*self, key, data, 0, [](Communicator& here) {
+    const Collective& collective = here.room->collectives[here.key];
+    if (collective.num_came < here.count) return false;
+    for (int rank = 0; rank < here.count; ++rank) {
+      const RankPart& part = here.parts[static_cast<size_t>(rank)];
+      if (rank != here.rank)
+        std::memcpy(static_cast<char*>(here.data) + part.first,
+                    collective.bytes.data() + part.first, part.size);
+    }
+    return true;
+  });
+}
+
 bool take_bytes_sent(Communicator& here) {
   Collective& collective = here.room->collectives[here.key];
   if (collective.num_came == 0 || collective.bytes.size() != here.size) return false;
@@ -180,8 +231,8 @@ void abort(Communicator* self) {
   delete self;
 }
 
-constexpr Calls kCalls = {kRevision, version,   gpu,  make_id, connect,
-                          sum,       broadcast, swap, poll,    abort};
+constexpr Calls kCalls = {kRevision,  version,        gpu,  make_id, connect, sum, broadcast,
+                          all_gather, reduce_scatter, swap, poll,    abort};
 
 }  // namespace
 }  // namespace lmtrain::nccl

@@ -16,13 +16,14 @@ struct StandInNccl {
   std::atomic<int> versions = 1;         // different ones of NCCL
 
   // What was called.
-  std::atomic<int> connected = 0, aborted = 0, sums = 0, broadcasts = 0, swaps = 0;
+  std::atomic<int> connected = 0, aborted = 0, sums = 0, broadcasts = 0, swaps = 0, all_gathers = 0,
+                   reduce_scatters = 0;
 
   void reset() {
     lacks_gpu = shares_gpu = false;
     refused_rank = failing_rank = hanging_rank = -1;
     versions = 1;
-    connected = aborted = sums = broadcasts = swaps = 0;
+    connected = aborted = sums = broadcasts = swaps = all_gathers = reduce_scatters = 0;
   }
 };
 

@@ -430,11 +430,12 @@ echo "[       OK ] Suite.Test$GTEST_SHARD_INDEX ($GTEST_TOTAL_SHARDS ms)"
 class Processes(Case):
     """gpu_processes.py with a script in the place of lmtrain, which writes a loss a step."""
 
-    def compare(self, loss, says="", gpus=1, code=0):
+    def compare(self, loss, says="", gpus=1, code=0, check=gpu_processes.compare_processes, steps=gpu_training.STEPS):
         self.script("lmtrain", f"""
+echo "$@" >{self.path("arguments")}
 while [ "$1" != --run-dir ]; do shift; done
 mkdir -p "$2"
-for step in $(seq {gpu_training.STEPS}); do printf '{{"step": %s, "loss": %s}}\\n' $step {loss}; done >"$2/metrics.jsonl"
+for step in $(seq {steps}); do printf '{{"step": %s, "loss": %s}}\\n' $step {loss}; done >"$2/metrics.jsonl"
 if [ "$WORLD_SIZE$RANK" = 20 ]; then echo "{says}" >&2; fi
 exit {code}
 """)
@@ -443,7 +444,7 @@ exit {code}
         try:
             context = self.context()
             context.lmtrain, context.device = self.path("lmtrain"), "cuda"
-            gpu_processes.compare_processes(context)
+            check(context)
         finally:
             os.environ["PATH"] = path
         [row] = self.read("report.json")["rows"]
@@ -465,6 +466,16 @@ exit {code}
         row = self.compare("$WORLD_SIZE", gpus=2)
         self.assertEqual((row["result"], row["differing_steps"]), ("fail", gpu_training.STEPS))
         self.assertEqual(self.compare("2.5", gpus=2, code=3)["result"], "fail")
+
+
+    def test_divided_weights_are_compared_too(self):
+        how = {"gpus": 2, "check": gpu_processes.compare_divided, "steps": gpu_processes.DIVIDED_STEPS}
+        self.assertEqual(self.compare("2.5", **how)["result"], "pass")
+        with open(self.path("arguments"), encoding="utf-8") as file:
+            self.assertIn("parallel.shard=parameters", file.read())
+        row = self.compare("$WORLD_SIZE", **how)
+        self.assertEqual((row["result"], row["differing_steps"]), ("fail", gpu_processes.DIVIDED_STEPS))
+        self.assertEqual(self.compare("2.5", **how | {"steps": 3})["result"], "fail")
 
 
 class Sections(Case):

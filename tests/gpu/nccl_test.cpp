@@ -3,6 +3,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/sin.h>
 
+#include "device/side_stream.h"
 #include "distributed/group.h"
 #include "gpu.h"
 #include "training/tiny_run.h"
@@ -33,9 +34,10 @@ at::Tensor values_of(int rank, const at::Device& device) {
 }
 
 // Does `work` as each rank; returns whether NCCL did the exchanges.
-bool by_nccl(int count, const std::function<void(Processes&)>& work) {
+bool by_nccl(int count, const std::function<void(Processes&)>& work,
+             const NcclLibrary& library = {}) {
   ::testing::internal::CaptureStderr();
-  as_ranks(count, work);
+  as_ranks(count, work, library);
   const std::string log = ::testing::internal::GetCapturedStderr();
   std::fputs(log.c_str(), stderr);
   return log.find(kPastNccl) == std::string::npos;
@@ -54,6 +56,34 @@ TEST(GpuNccl, OneProcessGetsItsOwnValues) {
     processes.broadcast(flat);
     EXPECT_TRUE(at::equal(flat, expected));
   }));
+}
+
+// The exchanges of divided weights: a connection beside the processes' own, on another stream, by
+// groups of calls of NCCL.
+TEST(GpuNccl, AnExtraGroupExchangesOnAStreamOfItsOwn) {
+  const auto device = gpu();
+  SKIP_WITHOUT_NCCL(device);
+  NcclLibrary library;
+  library.keeps_order = false;
+  EXPECT_TRUE(by_nccl(
+      1,
+      [&](Processes& processes) {
+        RangeExchange& group = *processes.extra_groups(1, *device).front();
+        const auto side = side_stream(*device);
+        const at::Tensor expected = values_of(0, *device);
+        const at::Tensor flat = expected.clone();
+        const std::vector<ElementRange> ranges = {{7, 100'000 - 7}};
+        std::thread([&, mark = side->mark()] {
+          side->after(mark, [&] {
+            group.reduce_scatter(flat, ranges);
+            group.all_gather(flat, ranges);
+          });
+        }).join();
+        EXPECT_TRUE(at::equal(flat, expected));
+        processes.all_reduce(flat);
+        EXPECT_TRUE(at::equal(flat, expected));
+      },
+      library));
 }
 
 // Sums are queued behind the graphs' work on the current stream, and the update's graph behind

@@ -180,6 +180,65 @@ TEST(SumsByProducts, HaveTheBitsOfSumsAfterTheBackward) {
   EXPECT_TRUE(saves_memory);
 }
 
+// A step in one pass over the modules, as processes with divided weights make it, beside a step of
+// each micro-batch: the same bits, also where products add to the sums. Two parts are added as a
+// tree, and a part may have no rows.
+TEST(ByModules, HasTheBitsOfMicroBatchesOneByOne) {
+  struct Everything final : ModuleWeights {
+    void start(size_t /*module*/) override {}
+    void await() override {}
+    void release(size_t /*module*/) override {}
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const bool by_products : {false, true}) {
+      for (const bool tied : {false, true}) {
+        const testing::Threads one_thread{1};
+        Parameters parameters(ParameterLayout(deep_config(true, tied), kVocabulary), dtype,
+                              at::kCPU);
+        parameters.initialize(/*seed=*/5, /*initializer_range=*/0.2);
+        std::vector<MicroBatch> micros;
+        for (uint64_t i = 0; i < 3; ++i) {
+          micros.push_back(micro_batch(random_integers(0, kVocabulary, {kRows, kLength}, 2 * i),
+                                       random_integers(0, kVocabulary, {kRows, kLength}, 2 * i + 1),
+                                       1.0 / 128));
+        }
+        const auto model = [&] {
+          auto llama = std::make_unique<Llama>(deep_config(true, tied), parameters, kLength,
+                                               CompileMode::kScript);
+          llama->sum_by_products(by_products);
+          return llama;
+        };
+        const auto one_by_one = model();
+        const at::Tensor expected = at::zeros_like(parameters.master());
+        std::vector<at::Tensor> losses;
+        for (const MicroBatch& micro : {micros[0], micros[1]})
+          losses.push_back(one_by_one->loss_and_gradient(micro, expected, losses.empty()));
+        const at::Tensor second = at::zeros_like(expected);
+        losses.push_back(one_by_one->loss_and_gradient(micros[2], second, /*first=*/true));
+        expected.add_(second);
+
+        Everything everything;
+        const auto whole = model();
+        whole->read_by_modules(everything);
+        const at::Tensor gradient = at::full_like(expected, 7);
+        const auto by_part = whole->loss_and_gradient_by_modules(
+            {{micros[0], micros[1]}, {micros[2]}}, gradient, 1, [](int64_t, int64_t) {});
+        for (const ParameterSpec& spec : parameters.layout().parameters()) {
+          EXPECT_TRUE(same_bits(gradient.narrow(0, spec.offset, spec.numel()),
+                                expected.narrow(0, spec.offset, spec.numel())))
+              << spec.name << " " << dtype << by_products << tied;
+        }
+        EXPECT_TRUE(same_bits(by_part[0][0], losses[0]));
+        EXPECT_TRUE(same_bits(by_part[0][1], losses[1]));
+        EXPECT_TRUE(same_bits(by_part[1][0], losses[2]));
+        whole->loss_and_gradient_by_modules({{}}, gradient, 1, [](int64_t, int64_t) {});
+        for (const ParameterSpec& spec : parameters.layout().parameters())
+          EXPECT_EQ(gradient.narrow(0, spec.offset, spec.numel()).abs().max().item<double>(), 0);
+      }
+    }
+  }
+}
+
 // What a layer keeps is its input; what it computes in between is gone until the backward.
 TEST(Recompute, RunsTheLayerTwiceAndReachesItsWeights) {
   const at::Tensor w = at::full({3}, 2.0, at::kDouble).set_requires_grad(true);

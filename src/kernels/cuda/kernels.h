@@ -139,4 +139,24 @@ void launch_graph(void* graph, void* stream);
 // Frees a graph without waiting; a launch that still runs goes on to its end.
 void destroy_graph(void* graph);
 
+// Memory and addresses of the current device, apart from each other. Sizes and addresses are
+// multiples of page_bytes(). These functions throw Error(kMemory) if the GPU has no more memory,
+// Error(kConfig) if the driver lacks them, Error(kInternal) if it refuses.
+int64_t page_bytes();
+// Returns addresses without memory.
+void* reserve_addresses(int64_t bytes);
+// Frees addresses at which nothing is mapped.
+void free_addresses(void* address, int64_t bytes);
+// Returns memory without an address, which destroy_pages() must free.
+uint64_t create_pages(int64_t bytes);
+// Frees memory once it is mapped nowhere.
+void destroy_pages(uint64_t pages) noexcept;
+// Gives reserved addresses all `bytes` of the memory. The same memory may be mapped at several
+// addresses: a kernel must not use it by two of them.
+void map_pages(void* address, uint64_t pages, int64_t bytes);
+// Makes addresses readable and writable, to each of which memory is mapped.
+void allow_access(void* address, int64_t bytes);
+// Undoes map_pages(), for its address and size. The GPU must have done its work there.
+void unmap_pages(void* address, int64_t bytes);
+
 }  // namespace lmtrain::cuda
