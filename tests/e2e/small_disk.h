@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/support.h"
-#include "e2e/workspace.h"
 
 namespace lmtrain::testing {
 
@@ -40,6 +39,9 @@ class SmallDisk {
     return ::mount(nullptr, folder_.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0;
   }
 
+  // Called when this process gets mounts of its own, which a child started before does not see.
+  static inline void (*on_own_mounts)() = [] {};
+
   bool mounted() const { return mounted_; }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
@@ -53,7 +55,7 @@ class SmallDisk {
       std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
       std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
     }
-    renew_fork_server();
+    on_own_mounts();
     return ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   }
 

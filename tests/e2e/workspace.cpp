@@ -10,6 +10,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "e2e/small_disk.h"
+
 namespace lmtrain::testing {
 namespace {
 
@@ -116,16 +118,16 @@ ProcessOptions forked(ProcessOptions options) {
   const bool plain = options.env.empty() && !options.file_size && !options.address_space;
   options = on_one_core(std::move(options));
   if (!plain) return options;
-  if (fork_server() == nullptr)
+  if (fork_server() == nullptr) {
     fork_server() =
         std::make_unique<ForkServer>(lmtrain_binary(), LMTRAIN_FORK_LIBRARY, options.env);
+    SmallDisk::on_own_mounts = [] { fork_server().reset(); };
+  }
   options.server = fork_server().get();
   return options;
 }
 
 }  // namespace
-
-void renew_fork_server() { fork_server().reset(); }
 
 LmtrainProcess::LmtrainProcess(const std::vector<std::string>& arguments,
                                const ProcessOptions& options)

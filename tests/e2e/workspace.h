@@ -51,8 +51,6 @@ class LmtrainProcess : public Process {
   explicit LmtrainProcess(const std::vector<std::string>& arguments,
                           const ProcessOptions& options = {});
 };
-// For a test that has changed what its children inherit, such as its mounts.
-void renew_fork_server();
 
 class RunDir {
  public:
