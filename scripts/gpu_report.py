@@ -217,7 +217,7 @@ def figures_of(rows):
             lines += [f"soak {row['name']}: {row['in_use_bytes'] / 1e9:.1f} GB in use, grown {row['grown_since']} bytes since step {row['settled_after']}"
                       for row in measured if "grown_since" in row]
         elif section == "kernels":
-            kernels = [f"{row['name']} {row['microseconds']:.0f} us" + (f" {row['gigabytes_per_second'] / 1000:.1f} TB/s" if row.get("gigabytes_per_second") else "")
+            kernels = [f"{row['name']} {row.get('device_microseconds') or row['microseconds']:.0f} us" + (f" {row['gigabytes_per_second'] / 1000:.1f} TB/s" if row.get("gigabytes_per_second") else "")
                        + f" {row['speedup']:.1f}x" for row in measured if row.get("speedup") and row.get("microseconds")]
             lines += [f"kernels: {'; '.join(kernels[i : i + 4])}" for i in range(0, len(kernels), 4)]
     differences = [row for row in rows if row.get("largest_difference") is not None and "cpu" in row["name"]]
