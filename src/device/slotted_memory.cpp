@@ -31,7 +31,7 @@ class GpuMapper final : public PageMapper {
   }
   uint64_t allocate(int64_t bytes) override {
     const c10::DeviceGuard guard(device_);
-    const uint64_t memory = cuda::create_pages(bytes);
+    const uint64_t memory = create(bytes);
     mapped_bytes += static_cast<uint64_t>(bytes);
     return memory;
   }
@@ -59,6 +59,16 @@ class GpuMapper final : public PageMapper {
   }
 
  private:
+  uint64_t create(int64_t bytes) const {
+    try {
+      return cuda::create_pages(bytes);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kMemory) throw;
+    }
+    reset_peak_memory(device_);  // libtorch's allocator may keep memory that nobody uses
+    return cuda::create_pages(bytes);
+  }
+
   at::Device device_;
   int64_t page_bytes_ = 0;
 };
