@@ -170,7 +170,7 @@ std::optional<std::string> SharedSave::new_attempt(bool is_wanted) const {
   // If rank 0 writes alone, any name will do.
   std::string name = is_wanted ? "alone" : "";
   if (is_wanted && files_ && processes_.is_first()) name = random_id();
-  name = shards_.as_the_first_says(name);
+  name = shards_.broadcast_text(name);
   return name.empty() ? std::nullopt : std::optional(name);
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/gone_settings.h"
+#include "config/removed_settings.h"
 
 namespace lmtrain {
 
@@ -210,8 +210,8 @@ std::string explain_setting(const std::string& key) {
   }
   if (!out.empty()) return out;
 
-  if (const GoneSetting* gone = gone_setting(dotted))
-    throw Error(ErrorKind::kUsage, std::string(gone->sentence));
+  if (const RemovedSetting* removed = removed_setting(dotted))
+    throw Error(ErrorKind::kUsage, std::string(removed->sentence));
   // A dotted key is compared as a whole first: its last part may stand in several sections.
   std::string near;
   if (dotted.find('.') != std::string::npos) near = nearest_word(dotted, keys);

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/variables.h"
 #include "config/digest.h"
-#include "config/gone_settings.h"
+#include "config/removed_settings.h"
 #include "config/units.h"
 
 namespace lmtrain {
@@ -127,9 +127,9 @@ void SettingReader::read_section(const JsonNode& object, const SettingTable& tab
 
 void SettingReader::unknown_key(const JsonMember& member, const SettingTable& table,
                                 const std::string& section, const std::string& pointer) {
-  if (const GoneSetting* gone = gone_setting(join_key(section, member.key))) {
-    if (!is_of_run_ || !is_old_default(*gone, member.value))
-      problem(member.key_where, pointer, std::string(gone->sentence));
+  if (const RemovedSetting* removed = removed_setting(join_key(section, member.key))) {
+    if (!is_of_run_ || !is_old_default(*removed, member.value))
+      problem(member.key_where, pointer, std::string(removed->sentence));
     return;
   }
   const std::string near = nearest_key(member.key, section, table);
@@ -279,9 +279,9 @@ void SettingReader::read_choice(const JsonNode& node, const Setting& setting,
                                 const std::string& pointer) {
   if (!node.is(Type::kString)) return wrong(node, setting, pointer, "is not one of them");
   if (!std::get<ChoiceSlot>(setting.slot).assign(node.text)) {
-    if (const GoneSetting* gone = gone_value(setting.key, node.text)) {
+    if (const RemovedSetting* removed = removed_value(setting.key, node.text)) {
       bad_.insert(setting.key);
-      return problem(node.where, pointer, std::string(gone->sentence));
+      return problem(node.where, pointer, std::string(removed->sentence));
     }
     wrong(node, setting, pointer, "is not known",
           quoted({nearest_choice(node.text, setting.choices)}));

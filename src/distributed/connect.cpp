@@ -115,7 +115,7 @@ class GlooProcesses final : public Processes {
   void all_reduce(const at::Tensor& flat) override {
     where_exchanged(flat, [&](const at::Tensor& here) {
       exchange("sum", [&] {
-        if (auto* gpus = gpus_of(here)) return gpus->sum(here, link_->limit());
+        if (auto* gpus = gpus_of(here)) return gpus->all_reduce(here, link_->limit());
         std::vector<at::Tensor> tensors = {here};
         link_->group().allreduce(tensors)->wait();
       });
@@ -215,12 +215,12 @@ class GlooProcesses final : public Processes {
   void barrier() override { all_gather_values(std::vector<double>{0}); }
 
   void broadcast_order(const std::string& message) override {
-    guarded("tell", [&] { store_->set(str("told/", told_++), message); });
+    guarded("broadcast_order", [&] { store_->set(str("order/", num_orders_++), message); });
   }
 
   std::string receive_order() override {
     const auto message = std::make_shared<std::string>();
-    wait({0}, [store = store_, key = str("told/", told_++), message] {
+    wait({0}, [store = store_, key = str("order/", num_orders_++), message] {
       if (!store->check({key})) return false;
       *message = store->get_to_str(key);
       return true;
@@ -230,7 +230,7 @@ class GlooProcesses final : public Processes {
 
   void barrier(const std::string& stage) override {
     const auto has_come = std::make_shared<bool>(false);
-    wait(others(), [store = store_, key = str("met/", stage), count = count_, has_come] {
+    wait(others(), [store = store_, key = str("barrier/", stage), count = count_, has_come] {
       return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
     });
   }
@@ -412,7 +412,7 @@ class GlooProcesses final : public Processes {
   NcclLibrary library_;
   bool asked_for_gpus_ = false;
   std::unique_ptr<DeviceExchange> gpus_;
-  int64_t told_ = 0;
+  int64_t num_orders_ = 0;
 };
 
 }  // namespace

@@ -203,7 +203,7 @@ void DeviceExchange::exchange(const at::Tensor& values, milliseconds limit, cons
   wait(limit);
 }
 
-void DeviceExchange::sum(const at::Tensor& flat, milliseconds limit) {
+void DeviceExchange::all_reduce(const at::Tensor& flat, milliseconds limit) {
   require_fp32(flat);
   exchange(flat, limit, [&](void* stream) {
     return link_->calls.sum(link_->communicator, flat.data_ptr<float>(),

@@ -34,7 +34,7 @@ class DeviceExchange {
   // All tensors below are contiguous, on the GPU of the connection. A call may take `limit`.
   //
   // Does Processes::all_reduce(). Throws Error(kInternal) unless `flat` is fp32.
-  void sum(const at::Tensor& flat, std::chrono::milliseconds limit);
+  void all_reduce(const at::Tensor& flat, std::chrono::milliseconds limit);
   // Does Processes::broadcast().
   void broadcast(const at::Tensor& values, std::chrono::milliseconds limit);
   // Does RangeExchange::all_gather().

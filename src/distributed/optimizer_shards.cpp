@@ -100,7 +100,7 @@ std::string OptimizerShards::first_of_all(const std::string& name) const {
   return "";
 }
 
-std::string OptimizerShards::as_the_first_says(const std::string& text) const {
+std::string OptimizerShards::broadcast_text(const std::string& text) const {
   return is_divided() ? processes_.broadcast(text) : text;
 }
 

@@ -57,7 +57,7 @@ class OptimizerShards {
   // that comes first in the layout; empty if all are empty. If nothing is divided, returns `name`.
   std::string first_of_all(const std::string& name) const;
   // Returns rank 0's `text` in every process. If nothing is divided, returns `text` itself.
-  std::string as_the_first_says(const std::string& text) const;
+  std::string broadcast_text(const std::string& text) const;
 
   // With divided weights, gather_working() and gather_masters() copy only the norms.
   //

@@ -73,7 +73,7 @@ TEST(OptimizerShards, TheFirstNameInTheLayoutIsFound) {
     const std::vector<std::string> names = {"model.norm.weight", "",
                                             "model.layers.1.self_attn.q_proj.weight"};
     EXPECT_EQ(shards.first_of_all(names[static_cast<size_t>(processes.rank())]), names[2]);
-    EXPECT_EQ(shards.as_the_first_says(processes.is_first() ? "first" : "other"), "first");
+    EXPECT_EQ(shards.broadcast_text(processes.is_first() ? "first" : "other"), "first");
   });
 }
 

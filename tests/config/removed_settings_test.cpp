@@ -1,6 +1,6 @@
 // A setting or value that was removed is refused with what to use. A run's own config.json may hold
 // the default that the setting had.
-#include "config/gone_settings.h"
+#include "config/removed_settings.h"
 
 #include <gtest/gtest.h>
 
@@ -11,26 +11,26 @@
 namespace lmtrain {
 namespace {
 
-struct Gone {
+struct Removed {
   const char* name;
   const char* members;  // of the config, beside "data", on line 2
   const char* pointer;
   const char* cure;
 };
 
-class GoneSettings : public testing::TestWithParam<Gone> {};
+class RemovedSettings : public testing::TestWithParam<Removed> {};
 
-TEST_P(GoneSettings, AreRefusedWithWhatToUse) {
-  const Gone& gone = GetParam();
-  const std::vector<std::string> problems = problems_of(config_text(gone.members));
+TEST_P(RemovedSettings, AreRefusedWithWhatToUse) {
+  const Removed& removed = GetParam();
+  const std::vector<std::string> problems = problems_of(config_text(removed.members));
   ASSERT_EQ(problems.size(), 1U) << join(problems, "\n");
-  EXPECT_TRUE(problems[0].starts_with(std::string("run.json:2: ") + gone.pointer + ": "))
+  EXPECT_TRUE(problems[0].starts_with(std::string("run.json:2: ") + removed.pointer + ": "))
       << problems[0];
-  EXPECT_NE(problems[0].find(gone.cure), std::string::npos) << problems[0];
+  EXPECT_NE(problems[0].find(removed.cure), std::string::npos) << problems[0];
   EXPECT_NE(problems[0].find(" was removed"), std::string::npos) << problems[0];
 }
 
-const Gone kGone[] = {
+const Removed kRemoved[] = {
     {"products", R"("products": "chosen")", "/products", "leave it out"},
     {"products_default", R"("products": "heuristic")", "/products", "leave it out"},
     {"schedule_free", R"("optimizer": {"type": "schedule_free"})", "/optimizer/type",
@@ -45,10 +45,10 @@ const Gone kGone[] = {
     {"d0", R"("optimizer": {"d0": 1e-3})", "/optimizer/d0", "leave it out"},
     {"d_coef", R"("optimizer": {"d_coef": 2})", "/optimizer/d_coef", "leave it out"},
 };
-INSTANTIATE_TEST_SUITE_P(All, GoneSettings, testing::ValuesIn(kGone),
+INSTANTIATE_TEST_SUITE_P(All, RemovedSettings, testing::ValuesIn(kRemoved),
                          [](const auto& one) { return one.param.name; });
 
-TEST(GoneSettingsOfARun, AreAcceptedAsTheirDefaultAlone) {
+TEST(RemovedSettingsOfARun, AreAcceptedAsTheirDefaultAlone) {
   const std::string of_run = R"("digest": "0123", )";
   EXPECT_EQ(parsed(of_run + R"("products": "heuristic", "optimizer": {"betas_end": [],
                 "weight_decay_end_ratio": 1.0, "end_shape": "linear", "d0": 1e-06, "d_coef": 1.0})"),
@@ -58,13 +58,13 @@ TEST(GoneSettingsOfARun, AreAcceptedAsTheirDefaultAlone) {
   EXPECT_NE(problems[0].find("/products"), std::string::npos) << problems[0];
 }
 
-TEST(GoneSettingsOfARun, AnOverrideIsRefusedLikeAKeyOfTheFile) {
+TEST(RemovedSettingsOfARun, AnOverrideIsRefusedLikeAKeyOfTheFile) {
   const auto problems = problems_of(config_text(), {"products=chosen"});
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_NE(problems[0].find("leave it out"), std::string::npos) << problems[0];
 }
 
-TEST(GoneSettingsExplained, SayWhatToUse) {
+TEST(RemovedSettingsExplained, SayWhatToUse) {
   try {
     explain_setting("products");
     ADD_FAILURE();

@@ -10,7 +10,7 @@
 
 namespace lmtrain {
 
-struct GoneSetting {
+struct RemovedSetting {
   std::string_view key;          // dotted
   std::string_view value;        // the removed value; empty: the whole setting
   std::string_view old_default;  // of a whole setting, as JSON
@@ -18,10 +18,10 @@ struct GoneSetting {
 };
 
 // Returns the entry of a setting that was removed as a whole; null for any other key.
-const GoneSetting* gone_setting(std::string_view key);
+const RemovedSetting* removed_setting(std::string_view key);
 // Returns the entry of a value that was removed from a setting; null for any other value.
-const GoneSetting* gone_value(std::string_view key, std::string_view value);
-// Returns whether `node` is the old default. Requires an entry of gone_setting().
-bool is_old_default(const GoneSetting& gone, const JsonNode& node);
+const RemovedSetting* removed_value(std::string_view key, std::string_view value);
+// Returns whether `node` is the old default. Requires an entry of removed_setting().
+bool is_old_default(const RemovedSetting& removed, const JsonNode& node);
 
 }  // namespace lmtrain

@@ -1,11 +1,11 @@
-#include "config/gone_settings.h"
+#include "config/removed_settings.h"
 
 #include <nlohmann/json.hpp>
 
 namespace lmtrain {
 namespace {
 
-constexpr GoneSetting kGone[] = {
+constexpr RemovedSetting kRemoved[] = {
     {"products", "", "\"heuristic\"",
      "products was removed, since chosen algorithms gained 1.5 % of a step on an H100; leave it "
      "out: cuBLAS chooses, as with \"heuristic\""},
@@ -29,23 +29,23 @@ constexpr GoneSetting kGone[] = {
      "optimizer.d_coef was removed with optimizer.type prodigy; leave it out"},
 };
 
-const GoneSetting* find(std::string_view key, std::string_view value) {
-  for (const GoneSetting& gone : kGone) {
-    if (gone.key == key && gone.value == value) return &gone;
+const RemovedSetting* find(std::string_view key, std::string_view value) {
+  for (const RemovedSetting& removed : kRemoved) {
+    if (removed.key == key && removed.value == value) return &removed;
   }
   return nullptr;
 }
 
 }  // namespace
 
-const GoneSetting* gone_setting(std::string_view key) { return find(key, ""); }
+const RemovedSetting* removed_setting(std::string_view key) { return find(key, ""); }
 
-const GoneSetting* gone_value(std::string_view key, std::string_view value) {
+const RemovedSetting* removed_value(std::string_view key, std::string_view value) {
   return value.empty() ? nullptr : find(key, value);
 }
 
-bool is_old_default(const GoneSetting& gone, const JsonNode& node) {
-  return nlohmann::ordered_json::parse(gone.old_default) == to_json(node);
+bool is_old_default(const RemovedSetting& removed, const JsonNode& node) {
+  return nlohmann::ordered_json::parse(removed.old_default) == to_json(node);
 }
 
 }  // namespace lmtrain
