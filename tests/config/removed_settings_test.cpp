@@ -18,7 +18,7 @@ struct Removed {
   const char* cure;
 };
 
-class RemovedSettings : public testing::TestWithParam<Removed> {};
+class RemovedSettings : public ::testing::TestWithParam<Removed> {};
 
 TEST_P(RemovedSettings, AreRefusedWithWhatToUse) {
   const Removed& removed = GetParam();
@@ -45,7 +45,7 @@ const Removed kRemoved[] = {
     {"d0", R"("optimizer": {"d0": 1e-3})", "/optimizer/d0", "leave it out"},
     {"d_coef", R"("optimizer": {"d_coef": 2})", "/optimizer/d_coef", "leave it out"},
 };
-INSTANTIATE_TEST_SUITE_P(All, RemovedSettings, testing::ValuesIn(kRemoved),
+INSTANTIATE_TEST_SUITE_P(All, RemovedSettings, ::testing::ValuesIn(kRemoved),
                          [](const auto& one) { return one.param.name; });
 
 TEST(RemovedSettingsOfARun, AreAcceptedAsTheirDefaultAlone) {
