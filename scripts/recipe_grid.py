@@ -179,27 +179,41 @@ class Grid:
         if self.options.measure:
             self.measure(self.points_beside(*self.plan_of_recipe(length, settings)))
             return
-        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            started = {seed: pool.submit(self.train, "recipe", seed, settings, length) for seed in self.options.seeds}
-            runs = []  # (name, seed, its future) in the order of the table
-            for seed, recipe in started.items():
-                base = recipe.result()[1]
-                runs.append(("recipe", seed, recipe))
-                points = self.points_beside(base, self.plan(os.path.join(self.options.work, "recipe", f"seed_{seed}", "config.json"))["parameters"])
-                if self.options.time:
-                    self.measure(points)
-                for name, changes, scale in points:
-                    runs.append((name, seed, pool.submit(self.train, name, seed, changes, self.length(name, scale, base["train"]["tokens"]))))
-            rows = {}
-            for name, seed, future in runs:
-                status, _ = future.result()
-                rows.setdefault(name, {})[seed] = {"loss": status.get("eval_loss"), "tokens": status["tokens"]}
-                print(f"{name}, seed {seed}: {status.get('eval_loss')}", file=sys.stderr, flush=True)
-                if self.options.json:
-                    with open(self.options.json + ".new", "w", encoding="utf-8") as file:
-                        json.dump(rows, file, indent=1)
-                    os.replace(self.options.json + ".new", self.options.json)
+        if self.options.time:  # before any run is beside it
+            seed = self.options.seeds[0]
+            base = self.train(RECIPE, seed, settings, length)[1]
+            self.measure(self.points_beside(base, self.parameters_of(seed)))
+        pool = concurrent.futures.ThreadPoolExecutor(self.options.jobs)
+        try:
+            rows = self.train_all(pool, length, settings)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after a failure no further run begins
         self.show(rows)
+
+    def train_all(self, pool, length, settings):
+        """{name: {seed: its loss and tokens}} in the order of the table."""
+        started = {seed: pool.submit(self.train, RECIPE, seed, settings, length) for seed in self.options.seeds}
+        runs = []  # (name, seed, its future) in the order of the table
+        for seed, recipe in started.items():
+            base = recipe.result()[1]
+            runs.append((RECIPE, seed, recipe))
+            points = self.points_beside(base, self.parameters_of(seed))
+            for name, changes, scale in points:
+                runs.append((name, seed, pool.submit(self.train, name, seed, changes, self.length(name, scale, base["train"]["tokens"]))))
+        rows = {}
+        for name, seed, future in runs:
+            status, _ = future.result()
+            rows.setdefault(name, {})[seed] = {"loss": status.get("eval_loss"), "tokens": status["tokens"]}
+            print(f"{name}, seed {seed}: {status.get('eval_loss')}", file=sys.stderr, flush=True)
+            if self.options.json:
+                with open(self.options.json + ".new", "w", encoding="utf-8") as file:
+                    json.dump(rows, file, indent=1)
+                os.replace(self.options.json + ".new", self.options.json)
+        return rows
+
+    def parameters_of(self, seed):
+        """Of the recipe's run, which has begun."""
+        return self.plan(os.path.join(self.options.work, RECIPE, f"seed_{seed}", "config.json"))["parameters"]
 
     def plan_of_recipe(self, length, settings):
         """(the recipe's own config, its parameters): of a run that ends after its first step."""
