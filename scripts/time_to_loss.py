@@ -214,6 +214,10 @@ def best_of(peers):
     return min(peers, key=lambda entry: float("inf") if entry["loss"] is None else entry["loss"])
 
 
+def loss_text(loss):
+    return "none, it diverged" if loss is None else f"{loss:.4f}"
+
+
 def number(text):
     """160K -> 160000"""
     units = {"K": 1e3, "M": 1e6, "B": 1e9}
@@ -345,6 +349,8 @@ def main():
     peer = Peer(arguments, work, config, data)
     search, peers = peer.tuned()
     best = best_of(peers)
+    if best["loss"] is None:
+        sys.exit(f"HF Trainer diverged at every rate of {arguments.lrs}: there is no loss to reach; give lower --lrs")
     reached = crossing(curve, best["loss"])
     result = {
         "date": time.strftime("%Y-%m-%d"), "processor": platform.processor() or platform.machine(), "threads": arguments.threads,
@@ -358,7 +364,7 @@ def main():
                                 "times_fewer_tokens": arguments.tokens / reached[0]},
     }
     for tokens, entry in [(arguments.search_tokens, entry) for entry in search] + [(arguments.tokens, entry) for entry in peers]:
-        print(f"HF Trainer, lr {entry['lr']:g}: held-out loss {entry['loss']:.4f} after {entry['seconds']:.1f} s, {tokens} tokens")
+        print(f"HF Trainer, lr {entry['lr']:g}: held-out loss {loss_text(entry['loss'])} after {entry['seconds']:.1f} s, {tokens} tokens")
     print(f"lmtrain: held-out loss {curve[-1][2]:.4f} after {curve[-1][1]:.0f} s, {curve[-1][0]} tokens")
     if reached:
         print(f"lmtrain reaches {best['loss']:.4f} after {reached[1]:.1f} s and {reached[0]:.0f} tokens: "

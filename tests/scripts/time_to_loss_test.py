@@ -3,6 +3,7 @@
 
 import os
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -42,6 +43,17 @@ class TunedPeer(unittest.TestCase):
         self.assertEqual((trained, search), ([(1000, 1e-3, 1), (1000, 2e-3, 1), (1000, 4e-3, 1)], []))
         self.assertEqual(time_to_loss.best_of(peers)["lr"], 2e-3)
         self.assertEqual(self.tuned(100, {2e-3: 3.5}, lrs="2e-3")[0], [(1000, 2e-3, 1)])
+
+    def test_a_rate_that_diverged_has_no_loss_to_print(self):
+        self.assertEqual([time_to_loss.loss_text(loss) for loss in (3.5, None)], ["3.5000", "none, it diverged"])
+        peers = [{"lr": 1e-3, "seconds": 1.0, "loss": None}, {"lr": 2e-3, "seconds": 1.0, "loss": None}]
+        argv = ["time_to_loss.py", "--size", "30m", "--corpus", ".", "--work", self.enterContext(tempfile.TemporaryDirectory())]
+        config = {"precision": "bf16", "batch": {"tokens": 100}, "model": {}}
+        with mock.patch.object(sys, "argv", argv), mock.patch.object(time_to_loss, "split_corpus"), mock.patch.object(
+                time_to_loss, "train_lmtrain", return_value=(config, [(0, 0.0, 5.0)], {"vocab_size": 512}, 1.0)), mock.patch.object(
+                time_to_loss.Peer, "tuned", return_value=([], peers)), self.assertRaises(SystemExit) as ended:
+            time_to_loss.main()
+        self.assertIn("diverged at every rate", str(ended.exception))
 
     def test_runs_of_other_sizes_and_lengths_have_folders_of_their_own(self):
         def folder(size, tokens, seed=1):
