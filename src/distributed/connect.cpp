@@ -294,6 +294,7 @@ class GlooProcesses final : public Processes {
     library_.is_wanted = is_wanted;
     library_.keeps_order = keeps_order;
     link_->keep_order(keeps_order);
+    for (const ExtraGroup& group : extra_groups_) group.link->keep_order(keeps_order);
   }
 
   void give_up(int exit_code, const std::string& cause) noexcept override {
