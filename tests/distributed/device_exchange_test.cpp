@@ -147,6 +147,25 @@ TEST_F(DeviceExchanges, ExtraGroupsHaveConnectionsOfTheirOwn) {
   EXPECT_EQ(log.find(said), log.rfind(said)) << log;
 }
 
+// A run may follow another one in the same processes, with another parallel.sum.
+TEST_F(DeviceExchanges, ExtraGroupsTakeANewOrderOfAdditions) {
+  NcclLibrary library = stand_in();
+  library.keeps_order = false;
+  as_ranks(
+      2,
+      [](Processes& processes) {
+        RangeExchange& group = *processes.extra_groups(1, at::kCPU).front();
+        processes.use_nccl(/*is_wanted=*/true, /*keeps_order=*/true);
+        const at::Tensor flat = values_of(processes.rank(), 1000);
+        const std::vector<ElementRange> ranges = even_ranges(1000, 2);
+        group.reduce_scatter(flat, ranges);
+        group.all_gather(flat, ranges);
+        EXPECT_TRUE(at::equal(flat, values_of(0, 1000) + values_of(1, 1000)));
+      },
+      library);
+  EXPECT_EQ(stand_in_nccl().reduce_scatters, 0);
+}
+
 TEST_F(DeviceExchanges, OneProcessGetsItsOwnValues) {
   as_ranks(
       1,
