@@ -237,9 +237,11 @@ class Grid:
             if None in losses.values():
                 print(f"| {name} | diverged | | |")
                 continue
-            part = 100 * (statistics.mean(loss / base[seed] for seed, loss in losses.items()) - 1)
+            part = ""  # the recipe itself diverged
+            if None not in base.values():
+                part = f"{100 * (statistics.mean(loss / base[seed] for seed, loss in losses.items()) - 1):+.2f}"
             tokens = statistics.mean(run["tokens"] for run in runs.values())
-            print(f"| {name} | {', '.join(f'{loss:.4f}' for loss in losses.values())} | {part:+.2f} | {tokens / 1e6:.2f}M |")
+            print(f"| {name} | {', '.join(f'{loss:.4f}' for loss in losses.values())} | {part} | {tokens / 1e6:.2f}M |")
 
 
 def tokens_of(text):
