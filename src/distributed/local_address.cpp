@@ -1,5 +1,6 @@
 #include "distributed/local_address.h"
 
+#include <dlfcn.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -48,3 +49,15 @@ bool is_loopback(const std::string& address) {
 }
 
 }  // namespace lmtrain
+
+// Stands in front of the C library's function for the whole program, and gives addresses in digits.
+// c10d names each address that connects, in a log that nobody reads. It asks the name server for
+// the name; a run starts up to 20 seconds later for each connection if the server does not answer.
+extern "C" __attribute__((visibility("default"))) int getnameinfo(  // NOLINT: a name of POSIX
+    const sockaddr* address, socklen_t size, char* host, socklen_t host_size, char* service,
+    socklen_t service_size, int flags) {
+  using Function = decltype(&getnameinfo);
+  static const auto next = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, "getnameinfo"));
+  return next(address, size, host, host_size, service, service_size,
+              flags | NI_NUMERICHOST | NI_NUMERICSERV);
+}

@@ -27,8 +27,7 @@ using std::chrono::milliseconds;
 
 // The store may answer so much later than a process has patience.
 constexpr milliseconds kAnswer{5000};
-// Rank 0 waits at least so long for the store that it serves itself: c10d looks up the names of
-// addresses meanwhile, which takes seconds if no name server answers.
+// Rank 0 waits at least so long for the store that it serves itself.
 constexpr milliseconds kOwnStore{60000};
 
 constexpr const char* kSession = "session";
