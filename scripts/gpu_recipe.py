@@ -101,6 +101,7 @@ def forecast(context, name):
             for one in concurrent.futures.as_completed(told):
                 context.report.add(**one.result())
         except BaseException:
+            context.memo["recipe is over"] = True
             for process in started:
                 kill_with_descendants(process.pid)
             raise
@@ -115,6 +116,8 @@ def foretell(context, name, tokens, variables, started):
     ladder = ["forecast", path, "--to", folder, "--json"]
     target = ["train", path, "--run-dir", folder + "_run", "--set", f"forecast={folder}"]
     for words in (ladder, target):
+        if context.memo.get("recipe is over"):
+            raise InterruptedError("the time of the item is over")
         with open(folder + ".log", "a", encoding="utf-8") as log:
             started.append(subprocess.Popen([context.lmtrain, *words], stdout=subprocess.DEVNULL, stderr=log, env=variables))
         code = started[-1].wait()

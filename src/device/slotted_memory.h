@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace lmtrain {
@@ -76,7 +77,7 @@ class PageMapper {
 // Returns the mapper of a GPU. Throws Error(kConfig) if the driver or this program cannot map
 // memory there; the message says why.
 std::shared_ptr<PageMapper> page_mapper(const at::Device& device);
-// Returns the size of page_mapper()'s pages on GPUs of today, for plans.
+// Is the size of page_mapper()'s pages on GPUs of today, for plans.
 inline constexpr int64_t kGpuPageBytes = int64_t{2} << 20;
 
 // Makes tensors that share the memory of slots. Several tensors of one SlotMemory must not use one

@@ -68,8 +68,8 @@ class Llama {
  public:
   // `compile` is kEager or kScript; kGraph means kScript here. `z_loss` is the weight of the z-loss
   // in the gradient; returned losses do not contain it. With `fp8` the products with the layers'
-  // matrices are lm.fp8_linear. The parameters must outlive the model; their buffers must not be
-  // replaced.
+  // matrices are lm.fp8_linear and lm.fp8_mlp. The parameters must outlive the model; their buffers
+  // must not be replaced.
   Llama(const ModelConfig& model, Parameters& parameters, int64_t max_length, CompileMode compile,
         double z_loss = 0, bool fp8 = false, uint64_t dropout_seed = 0);
   ~Llama();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -114,13 +115,21 @@ std::unique_ptr<ForkServer>& fork_server() {
   return server;
 }
 
+// lmtrain alone reads these variables; the constructors of libraries may read others.
+bool is_of_torchrun(const std::pair<const std::string, std::string>& variable) {
+  constexpr std::array<std::string_view, 5> kNames{"RANK", "LOCAL_RANK", "WORLD_SIZE",
+                                                   "MASTER_ADDR", "MASTER_PORT"};
+  return std::ranges::find(kNames, variable.first) != kNames.end();
+}
+
 ProcessOptions forked(ProcessOptions options) {
-  const bool plain = options.env.empty() && !options.file_size && !options.address_space;
+  const bool plain = std::ranges::all_of(options.env, is_of_torchrun) && !options.file_size &&
+                     !options.address_space;
   options = on_one_core(std::move(options));
   if (!plain) return options;
   if (fork_server() == nullptr) {
     fork_server() =
-        std::make_unique<ForkServer>(lmtrain_binary(), LMTRAIN_FORK_LIBRARY, options.env);
+        std::make_unique<ForkServer>(lmtrain_binary(), LMTRAIN_FORK_LIBRARY, on_one_core({}).env);
     SmallDisk::on_own_mounts = [] { fork_server().reset(); };
   }
   options.server = fork_server().get();

@@ -44,8 +44,8 @@ ProcessOptions on_one_core(ProcessOptions options);
 ProcessResult lmtrain(const std::vector<std::string>& arguments,
                       const ProcessOptions& options = {});
 
-// Forked, which saves two thirds of a second; started anew where `options` have variables, which
-// the constructors of libraries may read, or limits.
+// Forked, which saves two thirds of a second; started anew where `options` have limits, or other
+// variables than torchrun's, which the constructors of libraries may read.
 class LmtrainProcess : public Process {
  public:
   explicit LmtrainProcess(const std::vector<std::string>& arguments,

@@ -73,8 +73,14 @@ CUdeviceptr address_of(const void* address) { return reinterpret_cast<CUdevicept
 int64_t page_bytes() {
   const CUmemAllocationProp memory = properties();
   size_t bytes = 0;
-  check(driver().granularity(&bytes, &memory, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-        "cuMemGetAllocationGranularity");
+  const CUresult result = driver().granularity(&bytes, &memory, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (result != CUDA_SUCCESS) {
+    throw Error(ErrorKind::kConfig,
+                str("this GPU's driver cannot map memory at given addresses, as some virtual GPUs "
+                    "cannot (error ",
+                    static_cast<int>(result),
+                    " of cuMemGetAllocationGranularity); set parallel.shard to \"optimizer\""));
+  }
   return static_cast<int64_t>(bytes);
 }
 
