@@ -1,9 +1,9 @@
-// Memory of flat tensors of a GPU, of which a process keeps some ranges for good and others only
-// while it uses them.
+// Gives flat tensors of a GPU their memory. A process keeps some ranges of a tensor for good, and
+// other ranges only while it uses them.
 //
 // The ranges that are used for a time belong to slots: two ranges of one slot are never in use
 // together. They have different addresses and the same memory, which the GPU's driver maps at both.
-// So offsets and views are those of a whole tensor, and nothing is allocated or freed later. Who
+// So a whole tensor has the same offsets and views, and nothing is allocated or freed later. Who
 // writes one range of a slot loses the values of the others; the writing must begin after the last
 // kernel that reads them (device/side_stream.h). A page has memory of its own if any element of it
 // is kept or in no slot, or if it is in two ranges.

@@ -132,8 +132,8 @@ void keep_swiglu_value(bool keeps);
 at::Tensor mlp(const at::Tensor& x, const at::Tensor& gate_up_weight,
                const at::Tensor& down_weight);
 // Returns the same with both products by fp8_linear. With our kernels on a GPU, SwiGLU's find the
-// largest |x| of what they write, so the casts read it once instead of twice. The bits are those of
-// the reference.
+// largest |x| of what they write, so the casts read it once instead of twice. The reference has the
+// same bits.
 at::Tensor fp8_mlp(const at::Tensor& x, const at::Tensor& gate_up_weight,
                    const at::Tensor& down_weight);
 at::Tensor fp8_mlp_reference(const at::Tensor& x, const at::Tensor& gate_up_weight,

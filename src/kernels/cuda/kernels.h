@@ -65,7 +65,7 @@ void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& d
 // of them is the largest |x| of y; it is NaN for a NaN.
 void swiglu_forward(const Call& call, const void* gate_up, void* y, float* amax, int64_t rows,
                     int64_t dim);
-// Writes d_gate_up and, unless `y` is null, y again. `amax` is that of d_gate_up.
+// Writes d_gate_up and, unless `y` is null, y again. `amax` belongs to d_gate_up.
 void swiglu_backward(const Call& call, const void* dy, const void* gate_up, void* d_gate_up,
                      void* y, float* amax, int64_t rows, int64_t dim);
 inline constexpr int64_t kSwigluAmaxParts = 64;

@@ -1,5 +1,5 @@
-// Random numbers on an NVIDIA GPU: a launcher like those of kernels/cuda/kernels.h, with the same
-// rules of pointers, streams and errors. Only new weights need it (model/parameters.cpp).
+// Makes random numbers on an NVIDIA GPU. The rules of pointers, streams and errors are in
+// kernels/cuda/kernels.h. Only new weights need it (model/parameters.cpp).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,8 @@
 namespace lmtrain::cuda {
 
 // Writes values[i] = scale * random_normal(seed, stream, i) of base/random.h, for i below `count`;
-// `key` is hash_combine(seed, stream). The GPU's logarithm and cosine are its own, and both are
-// computed in double, so a value is that of a CPU, or in rare cases the fp32 number beside it.
-// `call.type` is not read.
+// `key` is hash_combine(seed, stream). The GPU computes its own logarithm and cosine in double. So a
+// value equals the CPU's, or in rare cases is the fp32 number beside it. `call.type` is not read.
 void random_normals(const Call& call, float* values, int64_t count, uint64_t key, double scale);
 
 }  // namespace lmtrain::cuda
