@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+from run_files import json_lines
+
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SIZES = {
     "tiny": dict(hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=4, vocab_size=1024),
@@ -167,11 +169,9 @@ def train_steps(binary, config, place, threads, steps):
 def first_step_of(events):
     """The event `first_step` of a run's events.jsonl: when the first step was done, and which seconds before it went where; {} without it."""
     try:
-        with open(events, encoding="utf-8") as file:
-            complete = [json.loads(line) for line in file if line.endswith("\n")]
+        return next((event for event in json_lines(events) if event.get("event") == "first_step"), {})
     except FileNotFoundError:
         return {}
-    return next((event for event in complete if event.get("event") == "first_step"), {})
 
 
 def run_lmtrain(name, spec, binary):

@@ -24,10 +24,14 @@ VOCABULARY = 1024  # of the forecasts: a tenth of such runs then pays for rungs 
 PROCESSORS_OF_A_RUN = 1.3
 
 
-def texts(context):
-    """{name: what data.train takes}."""
-    found = {"python": os.path.join(corpus(context), "**", "*.py")}
-    return found | {os.path.basename(path.rstrip("/")): path for path in os.environ.get("LMTRAIN_TEXTS", "").split(":") if path}
+def given_texts():
+    """{name: folder} of LMTRAIN_TEXTS."""
+    return {os.path.basename(path.rstrip("/")): path for path in os.environ.get("LMTRAIN_TEXTS", "").split(":") if path}
+
+
+def text_of(context, name):
+    """What data.train takes."""
+    return given_texts().get(name) or os.path.join(corpus(context), "**", "*.py")
 
 
 def jobs():
@@ -61,7 +65,7 @@ def base_config(context, text):
 def grid(context, name):
     """Held-out losses of the recipe and of its neighbours, as scripts/recipe_grid.py has them; a row a choice, also where the time ends early."""
     result = os.path.join(context.work, f"grid_{name}.json")
-    command = [sys.executable, os.path.join(REPO, "scripts", "recipe_grid.py"), texts(context)[name], "--work", os.path.join(context.work, f"grid_{name}"),
+    command = [sys.executable, os.path.join(REPO, "scripts", "recipe_grid.py"), text_of(context, name), "--work", os.path.join(context.work, f"grid_{name}"),
                "--json", result, "--lmtrain", context.lmtrain, "--set", f"device={context.device}", "--set", "precision=fp32", "--set", "threads=1"]
     if context.on_gpu:
         command += ["--tokens", GRID_TOKENS, "--seeds", GRID_SEEDS, "--peers", "--jobs", str(jobs())]
@@ -111,7 +115,7 @@ def foretell(context, name, tokens, variables, started):
     """The row of a forecast and its run."""
     label = f"{name}, {tokens // 1_000_000}M"
     folder = os.path.join(context.work, f"forecast_{name}_{tokens}")
-    config = base_config(context, texts(context)[name]) | {"tokenizer": {"train": {"vocab_size": VOCABULARY}}, "train": {"tokens": tokens}}
+    config = base_config(context, text_of(context, name)) | {"tokenizer": {"train": {"vocab_size": VOCABULARY}}, "train": {"tokens": tokens}}
     path = write_config(folder + ".json", config)
     ladder = ["forecast", path, "--to", folder, "--json"]
     target = ["train", path, "--run-dir", folder + "_run", "--set", f"forecast={folder}"]
@@ -134,9 +138,8 @@ def foretell(context, name, tokens, variables, started):
 
 
 def items(context):
-    names = ["python"] + [os.path.basename(path.rstrip("/")) for path in os.environ.get("LMTRAIN_TEXTS", "").split(":") if path]
     found = []
-    for name in names:
+    for name in ("python", *given_texts()):
         found.append(("recipe", f"grid-{name}", 240, lambda c, n=name: grid(c, n)))
         found.append(("recipe", f"forecast-{name}", 240, lambda c, n=name: forecast(c, n)))
     return found

@@ -23,6 +23,8 @@ import statistics
 import subprocess
 import sys
 
+from run_files import read_json, write_json
+
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCALES = {"size": (0.5, 2), "batch": (0.5, 2), "rate": (0.7, 1.4), "decay": (0.3, 3)}
 PEER_RATES = (5e-4, 1e-3, 2e-3)
@@ -30,11 +32,6 @@ ROUNDS = 3
 RECIPE = "recipe"  # in measured.json: what --time gives the recipe; the other entries are parts of its tokens
 # What a run's own config holds beside its choices.
 NOT_CHOICES = ("name", "run_dir", "data", "seed", "train", "threads", "device")
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
 
 
 def kind_of(name):
@@ -65,10 +62,14 @@ class Grid:
         return path, folder
 
     def plan(self, path):
-        done = subprocess.run([self.options.lmtrain, "plan", path, "--json"], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"lmtrain plan {path}: {done.stderr.strip()[-500:]}")
-        return json.loads(done.stdout)
+        return json.loads(self.run_lmtrain(["plan", path, "--json"]))
+
+    def run_lmtrain(self, words, ends_well=(0,)):
+        """What the command prints; a message and the end where its exit code is another."""
+        done = subprocess.run([self.options.lmtrain, *words], capture_output=True, text=True, check=False)
+        if done.returncode not in ends_well:
+            sys.exit(f"lmtrain {' '.join(words)}: exit code {done.returncode}: {done.stderr.strip()[-800:]}")
+        return done.stdout
 
     def recipe_settings(self):
         """(length, settings) of the recipe's run. What --time gives it is measured once, so that it may be trained on another machine."""
@@ -87,8 +88,7 @@ class Grid:
         return {"tokens": measured["tokens"]}, {"model": {"size": str(measured["parameters"])}}
 
     def keep_measured(self):
-        with open(self.measured_file, "w", encoding="utf-8") as file:
-            json.dump(self.measured, file, indent=1)
+        write_json(self.measured_file, self.measured)
 
     def measure(self, points):
         """Measures how many tokens a run of each kind trains in --time, in parts of the recipe's run: medians of alternating rounds."""
@@ -119,11 +119,8 @@ class Grid:
         path, folder = self.write(name, seed, length, changes)
         status = os.path.join(folder, "status.json")
         if not os.path.exists(status) or read_json(status)["state"] != "done":
-            command = [self.options.lmtrain, "train", path, "--run-dir", folder, "--continue"]
-            command += [word for change in self.options.set for word in ("--set", change)]
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-            if done.returncode not in (0, 4):
-                sys.exit(f"{name}, seed {seed}: exit code {done.returncode}: {done.stderr.strip()[-800:]}")
+            changed = [word for change in self.options.set for word in ("--set", change)]
+            self.run_lmtrain(["train", path, "--run-dir", folder, "--continue", *changed], ends_well=(0, 4))
         return read_json(status), read_json(os.path.join(folder, "config.json"))
 
     def explicit(self, base, change):
@@ -206,9 +203,7 @@ class Grid:
             rows.setdefault(name, {})[seed] = {"loss": status.get("eval_loss"), "tokens": status["tokens"]}
             print(f"{name}, seed {seed}: {status.get('eval_loss')}", file=sys.stderr, flush=True)
             if self.options.json:
-                with open(self.options.json + ".new", "w", encoding="utf-8") as file:
-                    json.dump(rows, file, indent=1)
-                os.replace(self.options.json + ".new", self.options.json)
+                write_json(self.options.json, rows)
         return rows
 
     def parameters_of(self, seed):
@@ -220,17 +215,14 @@ class Grid:
         path, folder = self.write("recipe measured", 0, length, settings)
         config = os.path.join(folder, "config.json")
         if not os.path.exists(config):
-            command = [self.options.lmtrain, "train", path, "--run-dir", folder, "--set", "train.max_time=1s"]
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-            if done.returncode not in (0, 75):
-                sys.exit(f"{path}: exit code {done.returncode}: {done.stderr.strip()[-800:]}")
+            self.run_lmtrain(["train", path, "--run-dir", folder, "--set", "train.max_time=1s"], ends_well=(0, 75))
         return read_json(config), self.plan(config)["parameters"]
 
     def points_beside(self, base, parameters):
         return [point for point in self.points(base, parameters) if not self.options.only or point[0] in self.options.only]
 
     def show(self, rows):
-        base = {seed: run["loss"] for seed, run in rows["recipe"].items()}
+        base = {seed: run["loss"] for seed, run in rows[RECIPE].items()}
         print("| | held-out loss | of the recipe's, % | tokens |\n|---|---|---|---|")
         for name, runs in rows.items():
             losses = {seed: run["loss"] for seed, run in runs.items()}

@@ -19,6 +19,18 @@ def read_object(path):
     return value if isinstance(value, dict) else {}
 
 
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def write_json(path, value):
+    """A kill leaves the old file, or the new one."""
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)
+    os.replace(path + ".tmp", path)
+
+
 def json_lines(path):
     """The objects of a file of JSON lines. A line counts only with its newline: a kill may leave a torn one."""
     with open(path, encoding="utf-8", errors="replace") as file:

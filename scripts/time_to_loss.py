@@ -38,7 +38,7 @@ import subprocess
 import sys
 import time
 
-from run_files import crossing, evaluations, paired
+from run_files import crossing, evaluations, paired, read_json, write_json
 from sweep.table import aligned, mean, short
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -62,17 +62,6 @@ def split_corpus(corpus, work):
         os.symlink(os.path.abspath(path), os.path.join(work, side, name))
         counts[side] += 1
     write_json(os.path.join(work, "split.json"), counts)
-
-
-def write_json(path, value):
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2)
-    os.replace(path + ".tmp", path)
-
-
-def read_json(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
 
 
 def read_shard(path):

@@ -65,7 +65,7 @@ class PageMapper {
   // Gives reserved addresses all `bytes` of the memory. The same memory may be mapped at several
   // addresses.
   virtual void map(char* address, uint64_t memory, int64_t bytes) = 0;
-  // Makes addresses readable and writable, to each of which memory is mapped.
+  // Makes addresses readable and writable. Memory must be mapped at each of them.
   virtual void allow(char* address, int64_t bytes) = 0;
   // Undoes reserve() and each map() in it, once the device has done its work. Throws nothing.
   virtual void unreserve(char* address, int64_t bytes,

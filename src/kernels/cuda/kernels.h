@@ -154,7 +154,7 @@ void destroy_pages(uint64_t pages) noexcept;
 // Gives reserved addresses all `bytes` of the memory. The same memory may be mapped at several
 // addresses: a kernel must not use it by two of them.
 void map_pages(void* address, uint64_t pages, int64_t bytes);
-// Makes addresses readable and writable, to each of which memory is mapped.
+// Makes addresses readable and writable. Memory must be mapped at each of them.
 void allow_access(void* address, int64_t bytes);
 // Undoes map_pages(), for its address and size. The GPU must have done its work there.
 void unmap_pages(void* address, int64_t bytes);
