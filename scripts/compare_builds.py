@@ -3,17 +3,19 @@
 
     scripts/compare_builds.py OLD/lmtrain NEW/lmtrain                 every case, 50 steps each
     scripts/compare_builds.py OLD/lmtrain NEW/lmtrain --only muon     the cases whose names contain this
+    scripts/compare_builds.py OLD/lmtrain NEW/lmtrain --processes 2   each run in so many processes, of one thread each
 
 Each case trains a small run with both, every optimizer, precision, batching, schedule of lengths and of the learning rate among them,
 and compares: loss, gradient norm and learning rate of each step, held-out losses, weights and optimizer state of each checkpoint, token
-shards and tokenizers, and `plan --json`. Times and paths are left out. A field of metrics or plan that one build never writes is named and
-not compared. Exit status 1 when anything differs.
+shards and tokenizers, and `plan --json`. Times, estimates of bytes and paths are left out. A field of metrics or plan that one build never
+writes is named and not compared. Exit status 1 when anything differs.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -61,8 +63,8 @@ CASES = {
 }
 
 
-# Of a plan: an estimate of what a checkpoint takes on the disk.
-ROOM = ("checkpoint_bytes",)
+# Of a plan: estimates of what a checkpoint takes on the disk, and of what a run takes in memory.
+BYTES = ("checkpoint_bytes", "memory")
 
 
 # The fields of metrics.jsonl that say how long something took.
@@ -129,23 +131,40 @@ def compare(old, new):
     return wrong, lonely
 
 
+def train(command, count, folder):
+    """Runs the command in `count` processes. Returns the worst exit code, and what the processes wrote to standard error."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} if count > 1 else {}
+    ranks = []
+    for rank in range(count):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if count > 1 else {}
+        with open(os.path.join(folder, f"errors.{rank}"), "w") as errors:
+            ranks.append(subprocess.Popen(command, env=os.environ | shared | own, stdout=subprocess.DEVNULL, stderr=errors))
+    codes = [process.wait() for process in ranks]
+    said = []
+    for rank in range(count):
+        with open(os.path.join(folder, f"errors.{rank}"), errors="replace") as errors:
+            said += errors.read().splitlines()
+    return max(codes, key=abs), said
+
+
 def run(arguments, program, settings, folder):
     """Trains in `folder`; returns what is compared, or the error that it ended with."""
     config = os.path.join(folder, "config.json")
+    threads = 2 if arguments.processes == 1 else 1
     with open(config, "w") as file:
-        json.dump(small_config(arguments.corpus, os.path.join(folder, "cache"), arguments.steps), file)
+        json.dump(small_config(arguments.corpus, os.path.join(folder, "cache"), arguments.steps, threads), file)
     options = [option for setting in settings for option in ("--set", setting)]
     run_dir = os.path.join(folder, "run")
 
-    def call(*command):
-        made = subprocess.run([program, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        return made.returncode, made.stdout, made.stderr.replace(folder, "FOLDER")
-
-    code, _, said = call("train", config, "--run-dir", run_dir, *options)
+    code, said = train([program, "train", config, "--run-dir", run_dir, *options], arguments.processes, folder)
     if code != 0:
-        return {"error": f"exit {code}: {said.splitlines()[-1] if said else ''}"}
-    plan = json.loads(call("plan", config, "--json", *options)[1].replace(folder, "FOLDER"))
-    return results(folder) | {"plan": {key: value for key, value in plan.items() if key not in ROOM}}
+        return {"error": f"exit {code}: {said[-1].replace(folder, 'FOLDER') if said else ''}"}
+    made = subprocess.run([program, "plan", config, "--json", *options], capture_output=True, text=True, check=True)
+    plan = json.loads(made.stdout.replace(folder, "FOLDER"))
+    return results(folder) | {"plan": {key: value for key, value in plan.items() if key not in BYTES}}
 
 
 def main():
@@ -154,6 +173,7 @@ def main():
     parser.add_argument("new")
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--corpus", default=os.path.join(REPO, "docs", "**", "*.md"), help="text to train on")
     arguments = parser.parse_args()
     cases = {name: settings for name, settings in CASES.items() if not arguments.only or any(part in name for part in arguments.only)}
