@@ -77,7 +77,7 @@ std::optional<SpinControl::Sample> SpinControl::sample() {
 }
 
 void SpinControl::adjust() {
-  constexpr auto kInterval = std::chrono::milliseconds(500);
+  constexpr auto kInterval = std::chrono::milliseconds(100);
   if (decided_by_user_) return;
   if (last_ && std::chrono::steady_clock::now() - last_->time < kInterval) return;
   const std::optional<Sample> now = sample();
@@ -89,6 +89,11 @@ void SpinControl::adjust() {
     set_short(should_wait_shortly(is_short(), queued / elapsed));
   }
   last_ = now;
+}
+
+void adjust_spinning() {
+  thread_local SpinControl control;
+  control.adjust();
 }
 
 }  // namespace lmtrain

@@ -32,7 +32,7 @@ class SpinControl {
 
   // Measures how long the calling thread has waited for a processor since the last measure, and
   // adapts the waits by should_wait_shortly(). Call it between parallel regions, on the thread that
-  // starts them, as often as you like: it measures twice a second at most. Does nothing without
+  // starts them, as often as you like: it measures ten times a second at most. Does nothing without
   // /proc/thread-self/schedstat.
   void adjust();
 
@@ -55,5 +55,9 @@ class SpinControl {
   std::optional<Sample> last_;
   std::unique_ptr<Sleepers> sleepers_;
 };
+
+// Calls adjust() of the SpinControl of the calling thread, which lasts until the thread ends. All
+// that computes on a CPU calls it now and then: training, evaluation, measuring, generation.
+void adjust_spinning();
 
 }  // namespace lmtrain

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "device/device.h"
+#include "device/spin_control.h"
 #include "device/torch_headers.h"
 #include "model/activation_checkpointing.h"
 #include "model/llama_source.h"
@@ -179,6 +180,7 @@ std::vector<c10::IValue> Llama::attention_arguments(const MicroBatch& micro) {
 }
 
 c10::IValue Llama::run(const char* function, std::vector<c10::IValue> arguments) const {
+  if (device().is_cpu()) adjust_spinning();
   const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
   return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments));
 }

@@ -151,7 +151,6 @@ void Engine::update(const UpdateStep& step, bool use_graphs) {
   } else {
     optimizer_->update(step, gradient_);
   }
-  if (device().is_cpu()) spin_control_.adjust();
 }
 
 Llama& Engine::evaluation_model() {

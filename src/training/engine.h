@@ -15,7 +15,6 @@
 #include "device/captured_graph.h"
 #include "device/device.h"
 #include "device/slotted_memory.h"
-#include "device/spin_control.h"
 #include "distributed/gradient_reducer.h"
 #include "distributed/ranges.h"
 #include "model/llama.h"
@@ -116,7 +115,6 @@ class Engine {
   std::optional<std::vector<ElementRange>> held_;
   std::optional<StepParts> parts_;  // set when parallel.sum is exact
   std::unique_ptr<StepGraphs> graphs_;
-  SpinControl spin_control_;
 };
 
 }  // namespace lmtrain

@@ -6,21 +6,15 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <thread>
+
+#include "support/busy_processor.h"
 
 namespace lmtrain {
 namespace {
 
 using std::chrono::milliseconds;
-
-int64_t num_threads_of_process() {
-  int64_t count = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    if (!task.path().empty()) ++count;
-  }
-  return count;
-}
+using testing::num_threads_of_process;
 
 double processor_seconds() {
   timespec now{};
@@ -55,6 +49,19 @@ TEST(SpinControl, ThreadsThatWaitShortlyLeaveTheProcessorToOthers) {
   ASSERT_TRUE(control.is_short());
   // Long waits spin for some milliseconds of each 5.
   EXPECT_LT(seconds_of_waiting(40), 0.25 * 40 * 5e-3);
+}
+
+TEST(SpinControl, AThreadThatQueuesForItsProcessorWaitsShortly) {
+  SpinControl control;
+  {
+    const testing::BusyProcessor busy;
+    const auto begin = std::chrono::steady_clock::now();
+    while (!control.is_short() &&
+           std::chrono::steady_clock::now() - begin < std::chrono::minutes(1))
+      control.adjust();
+    EXPECT_TRUE(control.is_short());
+  }
+  control.set_short(false);
 }
 
 TEST(SpinControl, ItsThreadsEndWhenWaitsAreLongAgain) {

@@ -6,9 +6,12 @@
 #include <ATen/ops/full_like.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "base/error.h"
 #include "base/support.h"
 #include "ops/flash_attention.h"
+#include "support/busy_processor.h"
 #include "support/llama_case.h"
 #include "support/models.h"
 #include "support/operator_calls.h"
@@ -272,6 +275,21 @@ TEST(Llama, SeesWeightsThatWereUpdatedInPlace) {
     golden.parameters.refresh_working();
   }
   EXPECT_GT(largest_difference(llama.logits(ids), before), 1e-2);
+}
+
+// Evaluation and generation call nothing but the model.
+TEST(Llama, ItsThreadsWaitShortlyOnABusyProcessor) {
+  LlamaCase golden("mha_tied");
+  Llama llama = golden.llama();
+  const at::Tensor ids = golden.tensor("input_ids");
+  const auto begin = std::chrono::steady_clock::now();
+  const testing::BusyProcessor busy;
+  const int64_t before = testing::num_threads_of_process();
+  // The threads that come are the sleepers of device/spin_control.h.
+  while (testing::num_threads_of_process() <= before) {
+    ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(1));
+    llama.logits(ids);
+  }
 }
 
 TEST(Llama, RefusesARowLongerThanItsTables) {

@@ -1,0 +1,51 @@
+// A processor that two threads want.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <thread>
+
+namespace lmtrain::testing {
+
+inline int64_t num_threads_of_process() {
+  int64_t count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (!task.path().empty()) ++count;
+  }
+  return count;
+}
+
+// While it exists the calling thread, and every thread that it starts, shares one processor with a
+// thread that never waits.
+class BusyProcessor {
+ public:
+  BusyProcessor() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    burner_ = std::thread([this] {
+      while (!end_.load(std::memory_order_relaxed)) {
+      }
+    });
+  }
+  ~BusyProcessor() {
+    end_ = true;
+    burner_.join();
+    sched_setaffinity(0, sizeof before_, &before_);
+  }
+  BusyProcessor(const BusyProcessor&) = delete;
+  BusyProcessor& operator=(const BusyProcessor&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  std::atomic<bool> end_ = false;
+  std::thread burner_;
+};
+
+}  // namespace lmtrain::testing
