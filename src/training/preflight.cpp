@@ -418,10 +418,11 @@ std::optional<std::string> early_end(const TrainConfig& before, const Config& af
       run_clock(after, order)
           .after(static_cast<double>(position.step), static_cast<double>(position.tokens));
   if (clock.done() <= clock.total) return std::nullopt;
-  return str("the run has already trained ", position.step, " steps (", count(position.tokens),
-             " tokens), more than its new length: it ends now, at its present learning rate, "
-             "without a decay; to end with a decay, branch from an earlier checkpoint: "
-             "lmtrain resume RUN --from STEP --run-dir NEW");
+  return str("the run has already trained ", counted(position.step, "step"), " (",
+             count(position.tokens), " tokens), more than its new length: ", length_setting(train),
+             " counts from the first step; it ends now, at its present learning rate, without a "
+             "decay; to train on, give a greater length; to end with a decay, branch from an "
+             "earlier checkpoint: lmtrain resume RUN --from STEP --run-dir NEW");
 }
 
 std::optional<std::string> too_many_threads(const Config& config, const Processes& processes) {
