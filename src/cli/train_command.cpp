@@ -48,7 +48,7 @@ std::vector<std::string> take_overrides(const RunFolder& run, const Config& give
                                         const std::vector<std::string>& overrides) {
   std::vector<std::string> taken = overrides_to_go_on(overrides);
   std::vector<std::string> left;
-  for (const std::string& override : overrides) {
+  for (const std::string& override : overrides_by_setting(overrides)) {
     if (std::find(taken.begin(), taken.end(), override) == taken.end())
       left.push_back("--set " + override);
   }
