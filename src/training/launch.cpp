@@ -28,7 +28,6 @@
 #include "checkpoint/trial.h"
 #include "config/parse.h"
 #include "device/device.h"
-#include "device/device_memory.h"
 #include "device/failure.h"
 #include "distributed/connect.h"
 #include "distributed/launcher.h"
@@ -87,6 +86,13 @@ std::string numerics_signature(const Config& config) {
   return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
+// Every process calls it before it allocates the model. Throws if its data or its numerics differ
+// from rank 0's, or if its memory is too small.
+void require_ready(Processes& processes, const Config& config, const PreparedData& data) {
+  require_alike(processes, data.fingerprint, numerics_signature(config));
+  require_memory(config, processes.count());
+}
+
 // Prepares the data in one process of each machine (Processes::prepares); returns nothing in
 // others. Ranks after 0 call it first.
 std::optional<PreparedData> prepare_for_machine(const Config& config) {
@@ -114,8 +120,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     const WarningsMuted muted;
     data = prepare_while_watching(processes, config);
   }
-  require_alike(processes, data.fingerprint, numerics_signature(config));
-  require_memory(config, available_memory(device_of(config)), processes.count());
+  require_ready(processes, config, data);
   return data;
 }
 
@@ -368,8 +373,7 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_eval_tokens(config, data);
   broadcast_order(processes, RunOrder{config});
   processes.barrier(kPrepared);
-  require_alike(processes, data.fingerprint, numerics_signature(config));
-  require_memory(config, available_memory(device_of(config)), processes.count());
+  require_ready(processes, config, data);
   start_times().end_phase("settings");
   return data;
 }

@@ -251,6 +251,10 @@ void require_memory(const Config& config, std::optional<uint64_t> available, int
                   explain_plan(config, plan, length, 1)));
 }
 
+void require_memory(const Config& config, int num_processes) {
+  require_memory(config, available_memory(device_of(config)), num_processes);
+}
+
 void require_longest_row(const Config& config, std::optional<uint64_t> available,
                          int num_processes) {
   if (!available) return;

@@ -146,7 +146,7 @@ void check_folder(const Preflight& start) { require_new_run(*start.run); }
 
 void check_memory(const Preflight& start) {
   const at::Device device = device_of(start.config);
-  require_memory(start.config, available_memory(device), start.num_processes);
+  require_memory(start.config, start.num_processes);
   if (device.is_cpu())
     require_longest_row(start.config, available_memory(device), start.num_processes);
 }
