@@ -72,7 +72,7 @@ Json memory_json(const MemoryPlan& memory) {
           {"swiglu_value", memory.swiglu_value}, {"micro_gradient", memory.micro_gradient},
           {"temporaries", memory.temporaries},   {"update", memory.update},
           {"program", memory.program},           {"total", memory.device_total() + memory.program},
-          {"snapshot", memory.snapshot}};
+          {"snapshot", memory.snapshot},         {"reading", memory.reading}};
 }
 
 Json expected_json(const std::optional<ExpectedPoint>& expected) {
@@ -218,6 +218,7 @@ Table memory_table(const Shown& shown) {
   add("the program", memory.program);
   add("together, about", memory.device_total() + memory.program);
   add("more in host memory while a checkpoint is written", memory.snapshot);
+  add("more in host memory of rank 0 while a checkpoint is read", memory.reading);
   return table;
 }
 
@@ -295,6 +296,9 @@ int show_plan(const PlanArguments& options) {
                                       *config.eval.tokens, eval_sets_of(config.data, data));
   }
   for (std::string& warning : preflight_warnings(config, order, eval_targets))
+    warnings.push_back(std::move(warning));
+  for (std::string& warning :
+       resume_memory_warnings(config, available_memory(at::kCPU), options.processes))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
   if (!options.run_dir.empty()) config.run_dir = options.run_dir;

@@ -28,6 +28,7 @@
 #include "checkpoint/trial.h"
 #include "config/parse.h"
 #include "device/device.h"
+#include "device/device_memory.h"
 #include "device/failure.h"
 #include "distributed/connect.h"
 #include "distributed/launcher.h"
@@ -374,6 +375,7 @@ PreparedData resolve_and_prepare(Config& config) {
   broadcast_order(processes, RunOrder{config});
   processes.barrier(kPrepared);
   require_ready(processes, config, data);
+  log_warnings(resume_memory_warnings(config, available_memory(at::kCPU), processes.count()));
   start_times().end_phase("settings");
   return data;
 }

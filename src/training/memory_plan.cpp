@@ -265,9 +265,11 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
     plan.update = sizes.scratch;
   }
   plan.snapshot = snapshot_bytes(config, device, written, plan.optimizer);
-  if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
+  if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters) {
+    plan.reading = plan.weights;
     divide_weights(config, precision, device, micro_positions, num_processes, parameters.layout(),
                    plan);
+  }
   return plan;
 }
 
