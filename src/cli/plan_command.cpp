@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/path_arguments.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "device/device_memory.h"
@@ -301,7 +302,7 @@ int show_plan(const PlanArguments& options) {
        resume_memory_warnings(config, available_memory(at::kCPU), options.processes))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
-  if (!options.run_dir.empty()) config.run_dir = options.run_dir;
+  take_run_dir(config, options.run_dir);
   const RunFolder run(absolute_path(config.resolved_run_dir()));
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles =

@@ -296,6 +296,17 @@ int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
   return read_state(run.checkpoint(step)).seed;
 }
 
+// Throws for a change that a branch would drop: its checkpoint belongs to one trial.
+void refuse_restart_of_branch(const std::vector<SettingChange>& changes) {
+  for (const SettingChange& change : changes) {
+    if (!change.key.starts_with("restart.")) continue;
+    throw Error(ErrorKind::kConfig,
+                str(change.key,
+                    " cannot be set for a branch, which has no random restart: it goes "
+                    "on from a checkpoint of one trial; leave it out"));
+  }
+}
+
 // A run's config.json holds the path of its folder.
 void require_storable(const std::filesystem::path& run) {
   const std::string problem = why_config_cannot_hold(run.string());
@@ -465,8 +476,11 @@ int branch_run(const RunFolder& folder, const Branch& branch,
       from, branch.step, [&](int64_t step) { return seed_of_checkpoint(from, step); });
   Config config = changed_config(from, origin.config, overrides);
   const std::vector<SettingChange> changes = changed_settings(origin.config, config);
+  refuse_restart_of_branch(changes);
   announce(changes);
+  const std::string name = config.name;
   config = config_of_branch(config, seed, RunFolder(branch.run_dir));
+  if (name != origin.config.name) config.name = name;
   precision_of(config);  // a device or precision that is not there is refused before a folder is
 
   const RunLock lock = lock_run(RunFolder(branch.run_dir));
