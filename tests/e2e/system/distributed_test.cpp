@@ -228,26 +228,6 @@ TEST(Distributed, ASignalEndsAProcessThatWaitsForTheOthers) {
   }
 }
 
-// c10d's noise is switched off, and libtorch's warnings are not.
-TEST(Distributed, AWarningOfLibtorchIsInTheLog) {
-  const Reference& one = reference(exact());
-  const RunDir run(one.fresh("warned"));
-  ProcessOptions options;
-  options.env = {{"ATEN_CPU_CAPABILITY", "none such"}};
-  const std::vector<ProcessResult> results =
-      Ranks({"train", one.config, "--run-dir", run.path(), "--set", "train.steps=2"},
-            {options, options})
-          .wait();
-  expect_all(results, 0);
-  for (const ProcessResult& result : results) {
-    EXPECT_NE(result.err.find("warning: "), std::string::npos) << result;
-    EXPECT_NE(result.err.find("ignoring invalid value for ATEN_CPU_CAPABILITY: none such"),
-              std::string::npos)
-        << result;
-  }
-  EXPECT_NE(read_text(run.folder() / "train.log").find("ATEN_CPU_CAPABILITY"), std::string::npos);
-}
-
 TEST(Distributed, APartialSetOfVariablesIsRefused) {
   ProcessOptions options;
   options.env = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_PORT", "1234"}};
