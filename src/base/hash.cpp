@@ -126,17 +126,14 @@ Hash128 hash128(std::string_view bytes) {
 
 uint64_t hash64(std::string_view bytes) { return hash128(bytes).low; }
 
-Hasher& Hasher::add(std::string_view field) {
-  const Hash128 hash = hash128(field);
-  add(field.size());
-  add(hash.low);
-  return add(hash.high);
-}
+Hasher& Hasher::add(std::string_view field) { return add_hashed(field.size(), hash128(field)); }
 
 Hasher& Hasher::add(uint64_t value) {
   low_ = hash_combine(low_, value);
   high_ = hash_combine(high_ ^ 0x5851F42D4C957F2DULL, value + low_);
   return *this;
 }
+
+Hasher& Hasher::add_hashed(size_t size, const Hash128& hash) { return add(size).add(hash); }
 
 }  // namespace lmtrain

@@ -43,7 +43,8 @@ constexpr uint64_t mix64(uint64_t x) {
 constexpr uint64_t hash_combine(uint64_t a, uint64_t b) { return mix64(a ^ mix64(b)); }
 
 // Hashes a sequence of fields, in their order. A text is hashed with its length, so that ("ab","c")
-// and ("a","bc") differ; an integer is hashed as its 64 bits alone.
+// and ("a","bc") differ; an integer is hashed as its 64 bits alone, and a Hash128 as two integers,
+// `low` first.
 class Hasher {
  public:
   Hasher() = default;
@@ -51,6 +52,9 @@ class Hasher {
   explicit Hasher(const Hash128& digest) : low_(digest.low), high_(digest.high) {}
   Hasher& add(std::string_view field);
   Hasher& add(uint64_t value);
+  Hasher& add(const Hash128& hash) { return add(hash.low).add(hash.high); }
+  // Adds a text of `size` bytes whose hash128() is `hash`, as add() of the text does.
+  Hasher& add_hashed(size_t size, const Hash128& hash);
   Hash128 digest() const { return {low_, high_}; }
 
  private:

@@ -116,7 +116,7 @@ std::vector<std::string> changed_for_good(const Config& before, const Config& af
 
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides) {
-  Config config = read_run_config(run, overrides);
+  Config config = read_run_config(run, overrides_by_setting(overrides));
   refuse_unchosen(before, config);
   make_paths_absolute(config);
   if (config.run_dir != before.run_dir) {
@@ -141,7 +141,7 @@ Config changed_config(const RunFolder& run, const Config& before,
 std::vector<std::string> overrides_to_go_on(const std::vector<std::string>& overrides) {
   Config defaults;
   const SettingTable table = config_settings(defaults);
-  std::vector<std::string> taken = overrides;
+  std::vector<std::string> taken = overrides_by_setting(overrides);
   std::erase_if(taken, [&](const std::string& override) {
     const size_t equals = override.find('=');
     if (equals == std::string::npos) return false;

@@ -34,15 +34,16 @@ nlohmann::ordered_json changes_json(const std::vector<SettingChange>& changes);
 // ("model"). Empty if the change is allowed.
 std::vector<std::string> changed_for_good(const Config& before, const Config& after);
 // Returns the config of a resume: the config in the run's folder with `overrides`, each KEY=VALUE
-// as typed after --set, and with absolute paths. `before` is the folder's config without
-// `overrides`. Throws the errors of read_run_config, and:
+// as typed after --set, and with absolute paths. An object for a section changes the settings that
+// it names alone (overrides_by_setting() of config/parse.h). `before` is the folder's config
+// without `overrides`. Throws the errors of read_run_config, and:
 //   Error(kConfig)  an override is wrong, leaves a value to the recipe ("auto"), or changes run_dir
 //                   or a key of changed_for_good()
 Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides);
-// Returns `overrides` without the settings that were resolved when the run began: train.time,
-// model.size, and "auto" or null where the recipe, the tokenizer or the model gave the value. A job
-// queue types them again at each start; the run keeps what they became.
+// Returns overrides_by_setting() without the settings that were resolved when the run began:
+// train.time, model.size, and "auto" or null where the recipe, the tokenizer or the model gave the
+// value. A job queue types them again at each start; the run keeps what they became.
 std::vector<std::string> overrides_to_go_on(const std::vector<std::string>& overrides);
 // Throws Error(kConfig) if the run still has to compare its trials, and the change would affect the
 // losses of trials to come.

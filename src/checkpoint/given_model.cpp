@@ -210,9 +210,7 @@ std::string digest_of(const TensorFiles& files) {
   for (const auto& [name, view] : files.tensors()) {
     hasher.add(name).add(dtype_name(view.dtype)).add(view.shape.size());
     for (const int64_t size : view.shape) hasher.add(static_cast<uint64_t>(size));
-    // The bytes as Hasher::add() adds a text.
-    const Hash128& hash = hashes[index++];
-    hasher.add(view.bytes.size()).add(hash.low).add(hash.high);
+    hasher.add_hashed(view.bytes.size(), hashes[index++]);
   }
   return hasher.digest().hex();
 }

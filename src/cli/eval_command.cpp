@@ -23,6 +23,7 @@
 #include "eval/json_record.h"
 #include "eval/task_result.h"
 #include "prepare/prepare.h"
+#include "text/readers.h"
 #include "training/eval_data.h"
 
 namespace lmtrain {
@@ -77,25 +78,28 @@ std::vector<std::string> paths_of_data(const EvalArguments& options) {
   return paths;
 }
 
-// The errors of the readers name settings, which were typed here as options.
+// Returns the message of a reader's error, with options for the settings that it names.
+std::string with_options(std::string message) {
+  for (const auto& [setting, option] :
+       {std::pair<std::string_view, std::string_view>{"data.text_field", "--text-field"},
+        {"data.format", "--format"},
+        {"data.max_document", "--max-document"}}) {
+    for (size_t at = 0; (at = message.find(setting, at)) != std::string::npos;)
+      message.replace(at, setting.size(), option);
+  }
+  return message;
+}
+
 void tokenize_documents(const EvalArguments& options, const DataConfig& format,
                         const LoadedModel& loaded, const std::filesystem::path& shard) {
   const std::vector<std::string> paths = paths_of_data(options);
   try {
     tokenize_paths(paths, format, loaded.tokenizer_path(), loaded.add_bos(), loaded.add_eos(),
                    shard, loaded.num_threads());
+  } catch (const BadLine& line) {  // no option leaves out lines
+    throw Error(line.kind(), with_options(line.problem()));
   } catch (const Error& error) {
-    std::string message = error.what();
-    for (const auto& [setting, option] :
-         {std::pair<std::string_view, std::string_view>{"data.text_field", "--text-field"},
-          {"data.format", "--format"},
-          {"data.max_document", "--max-document"}}) {
-      for (size_t at = 0; (at = message.find(setting, at)) != std::string::npos;)
-        message.replace(at, setting.size(), option);
-    }
-    // No option leaves out lines.
-    const size_t advice = message.find("; a few such lines are left out with data.on_bad_line");
-    throw Error(error.kind(), message.substr(0, advice));
+    throw Error(error.kind(), with_options(error.what()));
   }
 }
 

@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
   lmtrain::install_signal_handlers();
   lmtrain::handle_lost_pages();
   lmtrain::report_unexpected_exits();
+  lmtrain::log_torch_warnings();
   const int code = lmtrain::run_command_line(argc, argv);
   // Threads of exchanges with a process that is lost may still be at work, or hang.
   if (lmtrain::left_in_failure()) std::_Exit(code);

@@ -58,6 +58,16 @@ RunFolder run_of_argument(const std::string& typed, const std::string& command) 
   throw Error(ErrorKind::kUsage, str(path.string(), " ", what_it_is(path), cure));
 }
 
+void take_run_dir(Config& config, const std::string& typed) {
+  if (typed.empty()) return;
+  const bool is_set = config.run_dir && config.origins.origin("run_dir").starts_with("--set");
+  if (is_set && absolute_path(*config.run_dir) != absolute_path(typed)) {
+    throw Error(ErrorKind::kUsage, str("--run-dir ", typed, " and --set run_dir=", *config.run_dir,
+                                       " both name the run folder; give one of them"));
+  }
+  config.run_dir = typed;
+}
+
 void require_place_of(const OutputKind& kind, const fs::path& path) {
   const auto refuse = [&](const std::string& problem) {
     throw Error(ErrorKind::kUsage, str(kind.option, " ", path.string(), ": ", problem));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "checkpoint/run_folder.h"
+#include "config/config.h"
 
 namespace lmtrain {
 
@@ -13,6 +14,10 @@ namespace lmtrain {
 // none, with the command that the person probably meant: inside a run, `command` with that run; for
 // a model, the command that takes its weights. Throws the error of require_config_of_run().
 RunFolder run_of_argument(const std::string& typed, const std::string& command);
+
+// Sets config.run_dir to `typed`, the path after --run-dir; empty: not given. Throws Error(kUsage)
+// if --set run_dir=... names another folder.
+void take_run_dir(Config& config, const std::string& typed);
 
 // Describes a file that a command writes to the path of an option.
 struct OutputKind {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/path_arguments.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "device/device_memory.h"
@@ -72,7 +73,7 @@ Json memory_json(const MemoryPlan& memory) {
           {"swiglu_value", memory.swiglu_value}, {"micro_gradient", memory.micro_gradient},
           {"temporaries", memory.temporaries},   {"update", memory.update},
           {"program", memory.program},           {"total", memory.device_total() + memory.program},
-          {"snapshot", memory.snapshot}};
+          {"snapshot", memory.snapshot},         {"reading", memory.reading}};
 }
 
 Json expected_json(const std::optional<ExpectedPoint>& expected) {
@@ -218,6 +219,7 @@ Table memory_table(const Shown& shown) {
   add("the program", memory.program);
   add("together, about", memory.device_total() + memory.program);
   add("more in host memory while a checkpoint is written", memory.snapshot);
+  add("more in host memory of rank 0 while a checkpoint is read", memory.reading);
   return table;
 }
 
@@ -296,8 +298,11 @@ int show_plan(const PlanArguments& options) {
   }
   for (std::string& warning : preflight_warnings(config, order, eval_targets))
     warnings.push_back(std::move(warning));
+  for (std::string& warning :
+       resume_memory_warnings(config, available_memory(at::kCPU), options.processes))
+    warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) log_warning(warning);
-  if (!options.run_dir.empty()) config.run_dir = options.run_dir;
+  take_run_dir(config, options.run_dir);
   const RunFolder run(absolute_path(config.resolved_run_dir()));
   const CheckpointRoom room = checkpoint_room(config, plan, run);
   const std::vector<std::string> obstacles =

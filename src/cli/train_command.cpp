@@ -9,6 +9,7 @@
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/path_arguments.h"
 #include "config/parse.h"
 #include "config/units.h"
 #include "training/launch.h"
@@ -48,7 +49,7 @@ std::vector<std::string> take_overrides(const RunFolder& run, const Config& give
                                         const std::vector<std::string>& overrides) {
   std::vector<std::string> taken = overrides_to_go_on(overrides);
   std::vector<std::string> left;
-  for (const std::string& override : overrides) {
+  for (const std::string& override : overrides_by_setting(overrides)) {
     if (std::find(taken.begin(), taken.end(), override) == taken.end())
       left.push_back("--set " + override);
   }
@@ -71,7 +72,7 @@ std::vector<std::string> take_overrides(const RunFolder& run, const Config& give
 
 int train(const TrainArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
-  if (!options.run_dir.empty()) config.run_dir = options.run_dir;
+  take_run_dir(config, options.run_dir);
   config.run_dir = absolute_path(config.resolved_run_dir()).string();
   make_paths_absolute(config);
   RunFolder run(*config.run_dir);

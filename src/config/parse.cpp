@@ -115,6 +115,50 @@ void require_config(std::string_view text, const std::string& path) {
                   path + "\" } }; then: lmtrain train own.json");
 }
 
+std::string label_of(const std::string& override) {
+  constexpr size_t kLongest = 100;
+  std::string shown = is_utf8(override) ? printable(override) : "(not UTF-8)";
+  if (shown.size() > kLongest) {
+    size_t cut = kLongest;
+    while (!is_utf8(shown.substr(0, cut))) --cut;
+    shown = shown.substr(0, cut) + "...";
+  }
+  return "--set " + shown;
+}
+
+// Returns whether a setting of the object `section` has an effect, or says what lmtrain computes.
+bool has_effect(const Setting& setting, const JsonNode& section) {
+  if (setting.kind != SettingKind::kAccepted || !setting.choices.empty()) return true;
+  if (setting.key != "model.max_position_embeddings") return false;
+  // It is the length that a scaling of positions begins from.
+  const auto is_given = [&](const char* key) {
+    const JsonNode* node = section.find(key);
+    return node != nullptr && !node->is(JsonNode::Type::kNull);
+  };
+  return is_given("rope_scaling") || is_given("rope_parameters");
+}
+
+// A file may hold keys that have no effect, such as transformers' own; who types one expects one.
+void refuse_without_effect(const std::vector<std::string>& overrides, const JsonNode& root,
+                           std::vector<std::string>& problems) {
+  Config defaults;
+  const SettingTable table = config_settings(defaults);
+  for (const std::string& override : overrides) {
+    const JsonNode* section = &root;
+    std::string key;
+    for (const std::string& part : key_parts(override.substr(0, override.find('=')))) {
+      key += (key.empty() ? "" : ".") + part;
+      const Setting* setting = table.find(key);
+      if (setting != nullptr && !has_effect(*setting, *section)) {
+        problems.push_back(
+            str(label_of(override), ": ", pointer_of(key), ": has no effect: ", setting->meaning));
+      }
+      section = section->find(part);
+      if (section == nullptr) break;
+    }
+  }
+}
+
 }  // namespace
 
 std::string ConfigOrigins::origin(std::string key) const {
@@ -133,6 +177,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   std::vector<std::string> problems = std::move(json.problems);
   if (!json.root) throw_problems(problems, ErrorKind::kConfig);
   apply_overrides(overrides, *json.root, problems);
+  refuse_without_effect(overrides, *json.root, problems);
 
   Config config;
   config.name = default_name(origin);
@@ -199,17 +244,6 @@ using Type = JsonNode::Type;
 
 constexpr size_t kMaxParts = 16;
 
-std::string label_of(const std::string& override) {
-  constexpr size_t kLongest = 100;
-  std::string shown = is_utf8(override) ? printable(override) : "(not UTF-8)";
-  if (shown.size() > kLongest) {
-    size_t cut = kLongest;
-    while (!is_utf8(shown.substr(0, cut))) --cut;
-    shown = shown.substr(0, cut) + "...";
-  }
-  return "--set " + shown;
-}
-
 // Text that begins like a JSON object, array or string must be one; anything else that is no JSON
 // is a bare word.
 bool must_be_json(std::string_view text) {
@@ -270,7 +304,45 @@ void clear_other_lengths(JsonNode& root, const std::string& given) {
   });
 }
 
+// Appends an override for each setting in `value`, the value of `key`. Returns whether every key
+// can stand in an override.
+bool add_by_setting(const std::string& key, const JsonNode& value, const SettingTable& table,
+                    std::vector<std::string>& overrides) {
+  if (value.is(Type::kObject) && table.is_section(key)) {
+    return std::all_of(value.members.begin(), value.members.end(), [&](const JsonMember& member) {
+      if (member.key.empty() || member.key.find('.') != std::string::npos) return false;
+      const std::string below = key + "." + member.key;
+      const Setting* setting = table.find(below);
+      if (setting != nullptr && !has_effect(*setting, value)) return true;
+      return add_by_setting(below, member.value, table, overrides);
+    });
+  }
+  overrides.push_back(str(key, "=", value.is(Type::kNumber) ? value.text : to_json(value).dump()));
+  return true;
+}
+
 }  // namespace
+
+std::vector<std::string> overrides_by_setting(const std::vector<std::string>& overrides) {
+  Config defaults;
+  const SettingTable table = config_settings(defaults);
+  std::vector<std::string> all;
+  for (const std::string& override : overrides) {
+    const size_t equals = override.find('=');
+    const std::string key = override.substr(0, equals);
+    std::vector<std::string> own;
+    if (equals != std::string::npos && table.is_section(key)) {
+      const JsonReadResult read = read_json_argument(override.substr(equals + 1), "");
+      const bool is_object = read.root && read.problems.empty() && read.root->is(Type::kObject);
+      if (is_object && add_by_setting(key, *read.root, table, own)) {
+        all.insert(all.end(), own.begin(), own.end());
+        continue;
+      }
+    }
+    all.push_back(override);
+  }
+  return all;
+}
 
 void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
                      std::vector<std::string>& problems) {

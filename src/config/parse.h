@@ -88,5 +88,9 @@ std::string show_config(const Config& config);
 // `where` of the new values is "--set key=value".
 void apply_overrides(const std::vector<std::string>& overrides, JsonNode& root,
                      std::vector<std::string>& problems);
+// Returns `overrides` with a text for each setting that an object of a section names, in order:
+// train={"steps":5,"max_time":"1h"} becomes train.steps=5 and train.max_time="1h". Leaves out the
+// keys of the object that have no effect. Every other override stays as it is, a wrong one too.
+std::vector<std::string> overrides_by_setting(const std::vector<std::string>& overrides);
 
 }  // namespace lmtrain

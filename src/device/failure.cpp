@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -118,6 +119,19 @@ Failure describe_failure(const std::exception& error) {
 bool is_refused_by_cudnn(const std::exception& error) {
   const std::string text = text_of(error);
   return contains(text, "cuDNN Frontend error") && !says_out_of_memory(text);
+}
+
+void log_torch_warnings() {
+  class LoggedWarnings final : public c10::WarningHandler {
+   public:
+    void process(const c10::Warning& warning) override {
+      const c10::SourceLocation& where = warning.source_location();
+      log_warning(str("libtorch, ", std::filesystem::path(where.file).filename().string(), ":",
+                      where.line, ": ", warning.msg()));
+    }
+  };
+  static LoggedWarnings handler;
+  c10::WarningUtils::set_warning_handler(&handler);
 }
 
 }  // namespace lmtrain

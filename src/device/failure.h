@@ -1,4 +1,5 @@
-// Says what an exception means to the user: a kind, which decides the exit code, and a message.
+// Says what an exception means to the user: a kind, which decides the exit code, and a message; and
+// takes libtorch's warnings into the log.
 // libtorch, the standard library, cuBLAS and cuDNN each report in their own way that memory ran
 // out.
 #pragma once
@@ -27,5 +28,9 @@ Failure describe_failure(const std::exception& error);
 // work: "cuDNN Frontend error: [cudnn_frontend] Error: No execution plans support the graph." False
 // where it ran out of memory.
 bool is_refused_by_cudnn(const std::exception& error);
+
+// From this call on, a warning of libtorch (TORCH_WARN) in this thread, or in a backward that it
+// runs, is a warning of the log (base/log.h). Other threads print theirs through c10's own log.
+void log_torch_warnings();
 
 }  // namespace lmtrain

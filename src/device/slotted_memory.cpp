@@ -96,9 +96,9 @@ SlottedPages slotted_pages(int64_t numel, int64_t element_bytes, int64_t page_by
   pages.page_bytes = page_bytes;
   const auto count = static_cast<size_t>(pages_of(numel * element_bytes, page_bytes));
   std::vector<bool> is_own(count);
-  for (const MemoryRange& range : slots.kept) {
+  for (const ElementRange& range : slots.kept) {
     if (range.size == 0) continue;
-    const int64_t end = pages_of((range.first + range.size) * element_bytes, page_bytes);
+    const int64_t end = pages_of(range.end() * element_bytes, page_bytes);
     for (int64_t page = range.first * element_bytes / page_bytes; page < end; ++page)
       is_own[static_cast<size_t>(page)] = true;
   }
@@ -107,9 +107,9 @@ SlottedPages slotted_pages(int64_t numel, int64_t element_bytes, int64_t page_by
   for (size_t i = 0; i < slots.used.size(); ++i) {
     const size_t slot = slots.slot_of[i];
     if (pages.pages_of_slot.size() <= slot) pages.pages_of_slot.resize(slot + 1);
-    const MemoryRange& range = slots.used[i];
+    const ElementRange& range = slots.used[i];
     // Whole pages alone.
-    const int64_t end = (range.first + range.size) * element_bytes / page_bytes;
+    const int64_t end = range.end() * element_bytes / page_bytes;
     int64_t number = 0;
     for (int64_t page = pages_of(range.first * element_bytes, page_bytes); page < end; ++page) {
       const auto at = static_cast<size_t>(page);

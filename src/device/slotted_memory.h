@@ -18,18 +18,15 @@
 #include <utility>
 #include <vector>
 
-namespace lmtrain {
+#include "device/element_range.h"
 
-// Is the range [first, first + size) of the elements of a flat tensor.
-struct MemoryRange {
-  int64_t first = 0, size = 0;
-};
+namespace lmtrain {
 
 // Says which elements share memory. The ranges of a list do not overlap, and have any order.
 struct Slots {
-  std::vector<MemoryRange> kept;  // elements with memory of their own
-  std::vector<MemoryRange> used;  // elements that are used for a time
-  std::vector<size_t> slot_of;    // the slot of each range of `used`
+  std::vector<ElementRange> kept;  // elements with memory of their own
+  std::vector<ElementRange> used;  // elements that are used for a time
+  std::vector<size_t> slot_of;     // the slot of each range of `used`
 };
 
 // Says what memory a tensor takes.

@@ -13,6 +13,7 @@
 
 #include "base/machine.h"
 #include "device/device.h"
+#include "device/failure.h"
 #include "device/torch_headers.h"
 
 namespace lmtrain {
@@ -29,6 +30,7 @@ struct CommThread::State {
 };
 
 void CommThread::State::run() {
+  log_torch_warnings();
   // One OpenMP thread, so that the sums take little from the computation beside them.
   at::get_num_threads();  // sets the number of this thread's when it is first called
   omp_set_num_threads(1);

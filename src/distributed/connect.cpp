@@ -72,6 +72,7 @@ class QuietStreams {
 };
 
 // c10d logs each lost connection, with a stack trace of libtorch. Heartbeat names the lost process.
+// libtorch's warnings do not go through c10's log: log_torch_warnings() of device/failure.h.
 void silence_c10d_log() { FLAGS_caffe2_log_level = c10::GLOG_FATAL; }
 
 // Ends a process whose main thread hangs although the run is over.

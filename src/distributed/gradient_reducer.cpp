@@ -41,8 +41,8 @@ class WholeReducer final : public GradientReducer {
 
 std::vector<DividedRange> evenly_divided_chunks(const ParameterLayout& layout, int count) {
   std::vector<DividedRange> chunks;
-  for (const WeightRange& chunk : backward_chunks(layout, /*least_layers=*/1))
-    chunks.push_back(evenly_divided({chunk.first, chunk.size}, count));
+  for (const ElementRange& chunk : backward_chunks(layout, /*least_layers=*/1))
+    chunks.push_back(evenly_divided(chunk, count));
   return chunks;
 }
 

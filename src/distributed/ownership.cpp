@@ -83,14 +83,13 @@ int64_t layers_of_chunk(int count) { return (count + 3) / 4; }
 
 std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
                                              const OptimizerConfig& optimizer, int count) {
-  const std::vector<WeightRange> chunks = backward_chunks(layout, layers_of_chunk(count));
+  const std::vector<ElementRange> chunks = backward_chunks(layout, layers_of_chunk(count));
   std::vector<std::vector<const ParameterSpec*>> tensors(chunks.size());
   double total = 0;
   for (const ParameterSpec& spec : layout.parameters()) {
     total += cost_of(optimizer, spec);
     for (size_t i = 0; i < chunks.size(); ++i) {
-      if (spec.offset >= chunks[i].first && spec.offset < chunks[i].first + chunks[i].size)
-        tensors[i].push_back(&spec);
+      if (chunks[i].contains(spec.offset)) tensors[i].push_back(&spec);
     }
   }
   // Chunks of few tensors are divided first, so that the other chunks can even out the shares.
@@ -107,8 +106,7 @@ std::vector<std::vector<int64_t>> cut_chunks(const ParameterLayout& layout,
     size_t next = 0;
     for (const size_t taken : shares.divide(costs)) {
       next += taken;
-      cuts[i].push_back(next < tensors[i].size() ? tensors[i][next]->offset
-                                                 : chunks[i].first + chunks[i].size);
+      cuts[i].push_back(next < tensors[i].size() ? tensors[i][next]->offset : chunks[i].end());
     }
   }
   return cuts;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "device/torch_headers.h"
-
 namespace lmtrain {
 namespace {
 
@@ -18,8 +16,6 @@ size_t position_of(size_t rank, size_t count) {
 }
 
 }  // namespace
-
-at::Tensor ElementRange::of(const at::Tensor& flat) const { return flat.narrow(0, first, size); }
 
 ElementRange common(const ElementRange& a, const ElementRange& b) {
   const int64_t first = std::clamp(a.first, b.first, b.end());

@@ -5,22 +5,12 @@
 // for four ranks 0, 2, 1, 3. Other numbers of ranks have theirs in the order of ranks.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <vector>
 
+#include "device/element_range.h"
+
 namespace lmtrain {
-
-struct ElementRange {
-  int64_t first = 0, size = 0;
-  int64_t end() const { return first + size; }
-  bool contains(int64_t element) const { return element >= first && element < end(); }
-  bool operator==(const ElementRange&) const = default;
-
-  // Returns a view of these elements of `flat`, which is one-dimensional.
-  at::Tensor of(const at::Tensor& flat) const;
-};
 
 // Returns the elements that are in both ranges; if there are none, an empty range whose `first` is
 // in `b` or at an end of `b`.

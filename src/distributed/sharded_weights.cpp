@@ -36,8 +36,8 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
       side_(side ? std::move(side) : side_stream(weights.device())),
       weights_(std::move(weights)),
       gradient_(std::move(gradient)) {
-  for (const WeightRange& module : module_ranges(layout))
-    modules_.push_back(shards.divided({module.first, module.size}));
+  for (const ElementRange& module : module_ranges(layout))
+    modules_.push_back(shards.divided(module));
   norms_ = shards.divided(shards.norms());
   std::map<int64_t, int64_t> ends;  // by first element
   for (const ParameterSpec& spec : layout.parameters())

@@ -67,8 +67,7 @@ void require_text(std::string_view bytes, const std::string& origin) {
   if (content.kind < Kind::kParquet || content.kind == Kind::kJson) return;
   if (content.kind == Kind::kWide || content.kind == Kind::kPointer)
     throw Error(ErrorKind::kData, str(origin, ": is ", content.description));
-  // The advice of the description is about corpora, so it is cut off here.
-  const std::string what = content.description.substr(0, content.description.find("; "));
+  const std::string& what = content.description;
   throw Error(ErrorKind::kData, str(origin, ": is ", what.empty() ? "a table" : what,
                                     "; give a file of text with a prompt a line, or JSON lines"));
 }

@@ -171,6 +171,16 @@ int64_t TokenShard::document_end(int64_t document) const {
   return static_cast<int64_t>(end);
 }
 
+int64_t TokenShard::count_targets() const {
+  int64_t targets = 0, begin = 0;
+  for (int64_t document = 0; document < num_documents_; ++document) {
+    const int64_t end = document_end(document);
+    targets += std::max<int64_t>(end - begin - 1, 0);
+    begin = end;
+  }
+  return targets;
+}
+
 void TokenShard::fail_request(const std::string& problem) const {
   const auto bytes = static_cast<size_t>(num_documents_ * index_entry_bytes_);
   const bool holds = crc32c(0, index_, bytes) == index_crc_;

@@ -107,6 +107,9 @@ class TokenShard {
   int64_t document_size(int64_t document) const {
     return document_end(document) - document_begin(document);
   }
+  // Returns the targets of one pass: a document of n tokens has n - 1, an empty one has none. Reads
+  // the whole index.
+  int64_t count_targets() const;
   // Copies tokens [begin, begin + out.size()) of the shard. Throws Error(kIo) when the file system
   // refuses. Throws Error(kInternal) for tokens that the shard does not have; the functions above
   // do so for a document. Throws Error(kData) that names the file where:

@@ -54,7 +54,7 @@ class Attempt {
 
 }  // namespace
 
-std::vector<WeightRange> module_ranges(const ParameterLayout& layout) {
+std::vector<ElementRange> module_ranges(const ParameterLayout& layout) {
   std::vector<int64_t> begins;  // of the layers' matrices
   int64_t head = 0;             // where it begins; 0: it is tied
   for (const WorkingSpec& spec : layout.working()) {
@@ -63,7 +63,7 @@ std::vector<WeightRange> module_ranges(const ParameterLayout& layout) {
     if (spec.layer == layers && spec.offset < layout.decayed_size()) begins.push_back(spec.offset);
   }
   begins.push_back(layout.decayed_size());
-  std::vector<WeightRange> modules = {{0, head > 0 ? head : begins.front()}};
+  std::vector<ElementRange> modules = {{0, head > 0 ? head : begins.front()}};
   for (size_t layer = 0; layer + 1 < begins.size(); ++layer)
     modules.push_back({begins[layer], begins[layer + 1] - begins[layer]});
   if (head > 0) modules.push_back({head, begins.front() - head});
@@ -72,7 +72,7 @@ std::vector<WeightRange> module_ranges(const ParameterLayout& layout) {
 
 // The order is the embedding, the layers, and the head; then back. A tied head is the embedding,
 // which is then a neighbour of the last layer too.
-Slots module_slots(const ParameterLayout& layout, std::vector<MemoryRange> kept) {
+Slots module_slots(const ParameterLayout& layout, std::vector<ElementRange> kept) {
   Slots slots{std::move(kept), module_ranges(layout), {}};
   for (size_t module = 0; module < slots.used.size(); ++module) slots.slot_of.push_back(module % 2);
   const bool is_tied = slots.used.back().first >= slots.used[1].first;
@@ -80,15 +80,15 @@ Slots module_slots(const ParameterLayout& layout, std::vector<MemoryRange> kept)
   return slots;
 }
 
-std::vector<WeightRange> backward_chunks(const ParameterLayout& layout, int64_t least_layers) {
+std::vector<ElementRange> backward_chunks(const ParameterLayout& layout, int64_t least_layers) {
   constexpr int64_t kLeastElements = int64_t{1} << 18;
-  const std::vector<WeightRange> modules = module_ranges(layout);
-  std::vector<WeightRange> chunks;
+  const std::vector<ElementRange> modules = module_ranges(layout);
+  std::vector<ElementRange> chunks;
   // An untied head lies before the layers. A tied one is finished with the embeddings.
   size_t end = modules.size();
   if (modules.back().first < modules[1].first) chunks.push_back(modules[--end]);
   while (end > 1) {
-    WeightRange layers{0, 0};
+    ElementRange layers{0, 0};
     int64_t count = 0;
     do {
       --end;
@@ -180,7 +180,7 @@ std::vector<std::vector<at::Tensor>> Llama::loss_and_gradient_by_modules(
   const auto layers = layers_.toListRef();
   const bool is_tied = head_module_ == 0;
   const ParameterLayout& layout = parameters_.layout();
-  const std::vector<WeightRange> modules = module_ranges(layout);
+  const std::vector<ElementRange> modules = module_ranges(layout);
   const auto finish = [&](size_t module) { finished(modules[module].first, modules[module].size); };
 
   pass_forward([&](size_t module) {

@@ -11,22 +11,20 @@
 
 namespace lmtrain {
 
-using WeightRange = MemoryRange;  // elements of the flat layout
-
-// Returns the range of each module: 0 is the embedding, 1 + l is layer l, and the last an untied
-// head. The ranges cover [0, decayed_size) of the layout.
-std::vector<WeightRange> module_ranges(const ParameterLayout& layout);
+// Returns the range of each module in the flat layout: 0 is the embedding, 1 + l is layer l, and
+// the last an untied head. The ranges cover [0, decayed_size) of the layout.
+std::vector<ElementRange> module_ranges(const ParameterLayout& layout);
 
 // Returns the slots of flat tensors whose modules share memory, of a process that keeps `kept` and
 // the norms. Modules have different slots if a step or an evaluation gathers one while it uses the
 // other, or computes the gradient of one while it sums the other's.
-Slots module_slots(const ParameterLayout& layout, std::vector<MemoryRange> kept);
+Slots module_slots(const ParameterLayout& layout, std::vector<ElementRange> kept);
 
 // Returns chunks that cover the layout, in the order in which a backward finishes their gradients:
 // an untied head, the layers from the last to the first, the embedding, norms and biases. A chunk
 // of layers has at least `least_layers` layers and 1 MiB of fp32, so that its exchange is worth its
 // messages; the first layers may have less.
-std::vector<WeightRange> backward_chunks(const ParameterLayout& layout, int64_t least_layers);
+std::vector<ElementRange> backward_chunks(const ParameterLayout& layout, int64_t least_layers);
 
 // ModuleWeights gathers the working weights of modules into the flat buffer that the model reads.
 // All processes make the same calls in the same order, and each call may throw the errors of

@@ -31,8 +31,9 @@ void require_there(const fs::path& path) {
   if (!is_there(path)) throw Error(ErrorKind::kData, str(shown(path), " is missing"));
 }
 
-void open_shard(const Cache& cache, const std::string& fingerprint, const fs::path& path,
-                int64_t documents, int64_t tokens) {
+// Returns the targets of the shard.
+int64_t open_shard(const Cache& cache, const std::string& fingerprint, const fs::path& path,
+                   int64_t documents, int64_t tokens) {
   require_there(path);
   // A version before 0.2 wrote no checksums of blocks. With them, each read checks its blocks.
   const bool has_sums = is_there(block_sums_path(path));
@@ -40,10 +41,12 @@ void open_shard(const Cache& cache, const std::string& fingerprint, const fs::pa
   if (shard.num_documents() != documents || shard.num_tokens() != tokens) {
     throw Error(ErrorKind::kData, str(shown(path), " does not agree with its info.json"));
   }
-  if (has_sums) return;
+  const int64_t targets = shard.count_targets();
+  if (has_sums) return targets;
   // Where another process has the lock, it may be writing the checksums or the shard itself.
   const std::optional<FileLock> lock = cache.try_lock("shards", fingerprint);
   if (lock || shard.is_reference()) shard.write_missing_block_sums();
+  return targets;
 }
 
 // Returns a hash of all files that decide the ids and the special tokens.
@@ -236,23 +239,30 @@ std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) c
     data.fingerprint = fingerprint;
     data.train_shard = folder / "train.bin";
     const auto read_side = [&](const char* side, const fs::path& shard, int64_t& documents,
-                               int64_t& tokens, int64_t& bytes) {
+                               int64_t& tokens, int64_t& bytes, int64_t& targets) {
       const Json& counts = info.at(side);
       documents = integer_in<int64_t>(counts.at("documents"));
       tokens = integer_in<int64_t>(counts.at("tokens"));
       bytes = integer_in<int64_t>(counts.at("bytes"));
-      open_shard(*this, fingerprint, shard, documents, tokens);
+      targets = open_shard(*this, fingerprint, shard, documents, tokens);
     };
-    read_side("train", data.train_shard, data.train_documents, data.train_tokens, data.train_bytes);
+    read_side("train", data.train_shard, data.train_documents, data.train_tokens, data.train_bytes,
+              data.train_targets);
     if (info.contains("eval")) {
       data.eval_shard = folder / "eval.bin";
-      read_side("eval", *data.eval_shard, data.eval_documents, data.eval_tokens, data.eval_bytes);
+      read_side("eval", *data.eval_shard, data.eval_documents, data.eval_tokens, data.eval_bytes,
+                data.eval_targets);
     }
     return data;
   });
 }
 
-void Cache::store_shards_info(const PreparedData& data) const {
+void Cache::store_shards_info(PreparedData& data) const {
+  const auto targets_of = [](const fs::path& shard) {
+    return TokenShard(shard, /*verify_tokens=*/false).count_targets();
+  };
+  data.train_targets = targets_of(data.train_shard);
+  if (data.eval_shard) data.eval_targets = targets_of(*data.eval_shard);
   Json info;
   info["train"] = {{"documents", data.train_documents},
                    {"tokens", data.train_tokens},

@@ -47,12 +47,14 @@ class Cache {
   void store_tokenizer(const std::filesystem::path& path, const Tokenizer& tokenizer) const;
 
   std::filesystem::path shards_folder(const std::string& fingerprint) const;
-  // Returns counts, shard paths and `fingerprint`; the other fields stay empty. Opens the shards.
+  // Returns counts, targets, shard paths and `fingerprint`; the other fields stay empty. Opens the
+  // shards.
   // Checks all tokens of a shard of up to 256 MiB, and of a shard without checksums of its blocks.
   // Writes missing checksums, unless another process has the lock of the shards.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
-  // Writes the counts of `data` to info.json in the folder of its shards, which must exist.
-  void store_shards_info(const PreparedData& data) const;
+  // Writes the counts of `data` to info.json in the folder of its shards, which must be finished,
+  // and sets its targets.
+  void store_shards_info(PreparedData& data) const;
   // Removes all but the finished shards, their checksums and info.json from the folder of the
   // shards, which must exist. Does nothing where the folder is a link.
   void clean_shards(const std::string& fingerprint) const;

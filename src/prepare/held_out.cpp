@@ -224,7 +224,7 @@ void HoldOut::add_to(Hasher& hasher, double fraction, const Hash128& sources) co
     add_rule(rules_.front());
     return;
   }
-  hasher.add(sources.low).add(sources.high).add(rule_of_source_.size());
+  hasher.add(sources).add(rule_of_source_.size());
   for (const size_t rule : rule_of_source_) add_rule(rules_[rule]);
 }
 

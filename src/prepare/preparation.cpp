@@ -283,7 +283,7 @@ Tokenizer Preparation::obtain_tokenizer(fs::path& path) {
     return *request_.given_tokenizer;
   }
   Hasher hasher;
-  hasher.add(kDataVersion).add(state_.train.content.low).add(state_.train.content.high);
+  hasher.add(kDataVersion).add(state_.train.content);
   add_fraction(hasher, request_.eval_fraction);
   state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   add_tokenizer_settings(hasher, request_.tokenizer.train);
@@ -313,7 +313,7 @@ std::vector<TokenizerFile> Preparation::train_on_sample() {
       train_.for_each_document(
           progress, [&](std::string_view text, const DocumentLocation& location) {
             const Hash128 hash = hash128(text);
-            content.add(hash.low).add(hash.high);
+            content.add(hash);
             if (!sample.selects(text_hash(hash))) return;
             const int32_t source = request_.train.files[location.file].source;
             for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
@@ -331,10 +331,8 @@ std::vector<TokenizerFile> Preparation::train_on_sample() {
 
 std::string Preparation::fingerprint(const Tokenizer& tokenizer) const {
   Hasher hasher;
-  hasher.add(kDataVersion).add(state_.train.content.low).add(state_.train.content.high);
-  hasher.add(uint64_t{request_.eval.has_value()})
-      .add(state_.eval.content.low)
-      .add(state_.eval.content.high);
+  hasher.add(kDataVersion).add(state_.train.content);
+  hasher.add(uint64_t{request_.eval.has_value()}).add(state_.eval.content);
   add_fraction(hasher, request_.eval_fraction);
   state_.held_out->add_to(hasher, request_.eval_fraction, state_.sources.order());
   for (const TokenizerFile& file : tokenizer.files()) hasher.add(file.bytes);
@@ -357,7 +355,7 @@ FileTally Preparation::count_documents(std::vector<HashedSource>& held_out) {
   ProgressBar progress("counting documents", request_.train.total_bytes());
   train_.for_each_document(progress, [&](std::string_view text, const DocumentLocation& location) {
     const Hash128 hash = hash128(text);
-    content.add(hash.low).add(hash.high);
+    content.add(hash);
     const int32_t source = request_.train.files[location.file].source;
     for (const TextPart& part : cut_document(*state_.held_out, source, text, hash)) {
       if (!part.held_out) {
@@ -377,7 +375,7 @@ std::vector<HashedSource> Preparation::list_eval_documents() {
   ProgressBar progress("counting evaluation documents", request_.eval->total_bytes());
   eval_->for_each_document(progress, [&](std::string_view text, const DocumentLocation& location) {
     const Hash128 hash = hash128(text);
-    content.add(hash.low).add(hash.high);
+    content.add(hash);
     documents.push_back({text_hash(hash), request_.eval->files[location.file].source});
   });
   if (content.digest() != state_.eval.content) fail_changed("/data/eval");

@@ -94,14 +94,6 @@ void warn_about_overlap(const Overlap& overlap) {
                   "loss on them is that of text trained on; take them out of one of the two"));
 }
 
-int64_t targets_of(const fs::path& path) {
-  const TokenShard shard(path, /*verify_tokens=*/false);
-  int64_t targets = 0;
-  for (int64_t document = 0; document < shard.num_documents(); ++document)
-    targets += std::max<int64_t>(shard.document_size(document) - 1, 0);
-  return targets;
-}
-
 // Finds the prepared data. A preparation that was killed at its end has left its journal, which is
 // removed unless the cache cannot be written.
 std::optional<PreparedData> find_prepared(const Cache& cache, const std::string& key) {
@@ -158,8 +150,6 @@ PreparedData prepare_data(const Config& given, int num_threads, const PrepareOpt
                           ? prepare_token_files(config, cache, list_token_sources(config))
                           : prepare_text(config, std::move(opened), cache, num_threads, options);
   require_full_sets(config.data, data);
-  data.train_targets = targets_of(data.train_shard);
-  if (data.eval_shard) data.eval_targets = targets_of(*data.eval_shard);
   log_summary(data);
   warn_about_overlap(data.eval_in_train);
   warn_about_little_held_out(data);

@@ -35,7 +35,7 @@ struct PreparedData {
   CorpusCounts train_text;  // data.train as it was read, held-out text too
   CorpusCounts eval_text;   // the same of data.eval
 
-  // Targets of one pass: a document of n tokens has n - 1, a document without tokens has none.
+  // TokenShard::count_targets() of the shards.
   int64_t train_targets = 0, eval_targets = 0;
 };
 

@@ -287,8 +287,8 @@ TokenSides divide(const Request& request, const ScannedRequest& scanned) {
   const auto& [train, eval] = scanned;
   Hasher hasher;
   add_settings(hasher, request);
-  hasher.add(train.content.low).add(train.content.high);
-  hasher.add(uint64_t{request.has_eval}).add(eval.content.low).add(eval.content.high);
+  hasher.add(train.content);
+  hasher.add(uint64_t{request.has_eval}).add(eval.content);
   hold_out_tokens(train, request.train, *request.tokenizer, request.eval_fraction, hasher,
                   [&](const TokenPart& part) {
                     if (part.held_out) {

@@ -327,7 +327,7 @@ class TokenScan {
   }
   void end_document() {
     const Hash128 hash = hasher_.finish();
-    content_.add(hash.low).add(hash.high);
+    content_.add(hash);
     result_.hashes.push_back(text_hash(hash));
     result_.documents.push_back(document_);
     if (document_.raw_bytes == 0) ++result_.empty_documents;

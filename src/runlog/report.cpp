@@ -27,7 +27,8 @@ std::string twice(const TrainConfig& train) {
 }  // namespace
 
 std::string run_summary(const Config& config, const PreparedData& data, const BatchOrder& order,
-                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder) {
+                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder,
+                        const TrainingState* ended) {
   const ModelConfig& model = config.model;
   const at::Device device = device_of(config);
   std::string attention;
@@ -42,7 +43,7 @@ std::string run_summary(const Config& config, const PreparedData& data, const Ba
     batches.push_back(str(length.batches, " of length ", length.length));
   }
   std::string evaluations;
-  if (eval_targets) {
+  if (eval_targets && ended == nullptr) {
     evaluations =
         str("\nevaluation about ", count_evaluations(config, data), " times on ",
             format_count(static_cast<double>(*eval_targets)), " held-out tokens, together about ",
@@ -56,6 +57,12 @@ std::string run_summary(const Config& config, const PreparedData& data, const Ba
             counted(source.documents, "document"), ", ", printed("%.2f", source.epochs), " times ",
             format_count(static_cast<double>(source.targets)), " tokens");
   }
+  const std::string length =
+      ended == nullptr
+          ? str("about ", order.num_batches(), " steps, ",
+                format_count(static_cast<double>(order.num_targets())), " tokens, into ")
+          : str("ends after the ", counted(ended->step, "step"), " that it has trained, ",
+                format_count(static_cast<double>(ended->tokens)), " tokens, in ");
   const ParameterLayout layout(model, *model.vocab_size);
   return str("model      ", format_count(static_cast<double>(layout.num_parameters())),
              " parameters, ", counted(model.num_hidden_layers, "layer"), ", hidden size ",
@@ -63,9 +70,7 @@ std::string run_summary(const Config& config, const PreparedData& data, const Ba
              device_description(device, static_cast<int>(*config.threads)), ", ",
              name_of(config.precision), ", ", name_of(config.compile), attention,
              "\nbatches    of ", config.batch.tokens, " tokens: ", join(batches, ", "), sources,
-             "\nrun        about ", order.num_batches(), " steps, ",
-             format_count(static_cast<double>(order.num_targets())), " tokens, into ",
-             folder.string(), evaluations);
+             "\nrun        ", length, folder.string(), evaluations);
 }
 
 std::vector<LinePart> step_line(const StepReport& report) {

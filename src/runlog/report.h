@@ -19,9 +19,11 @@ namespace lmtrain {
 
 // Returns lines to show before a run: model, device, batches, sources, steps, evaluations. `config`
 // is resolved, `order` is the run's order of `data`, `folder` the run folder. `eval_targets` is the
-// number of targets of an evaluation; nothing without held-out text.
+// number of targets of an evaluation; nothing without held-out text. `ended` is the state of a run
+// that is resumed though no step follows, and null for every other run.
 std::string run_summary(const Config& config, const PreparedData& data, const BatchOrder& order,
-                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder);
+                        std::optional<int64_t> eval_targets, const std::filesystem::path& folder,
+                        const TrainingState* ended = nullptr);
 
 struct StepReport {
   int64_t step = 0;

@@ -27,6 +27,7 @@ struct Magic {
   size_t offset;
   std::string_view bytes;
   const char* description;
+  const char* advice = "";
 };
 
 template <size_t kSize>
@@ -40,20 +41,20 @@ constexpr std::string_view kPdf = "%PDF-";
 constexpr std::array kMagics = {
     Magic{0, bytes_of("PK\x03\x04"), "a zip archive"},
     Magic{0, bytes_of("PK\x05\x06"), "a zip archive"},
-    Magic{257, bytes_of("ustar"), "a tar archive; unpack it"},
-    Magic{0, bytes_of("\x1F\x8B"), "gzip data; its name must end in .gz"},
-    Magic{0, bytes_of("\x28\xB5\x2F\xFD"), "zstd data; its name must end in .zst"},
-    Magic{0, bytes_of("BZh"), "bzip2 data; its name must end in .bz2"},
+    Magic{257, bytes_of("ustar"), "a tar archive", "unpack it"},
+    Magic{0, bytes_of("\x1F\x8B"), "gzip data", "its name must end in .gz"},
+    Magic{0, bytes_of("\x28\xB5\x2F\xFD"), "zstd data", "its name must end in .zst"},
+    Magic{0, bytes_of("BZh"), "bzip2 data", "its name must end in .bz2"},
     Magic{0,
           bytes_of("\xFD"
                    "7zXZ\0"),
-          "xz data; its name must end in .xz"},
+          "xz data", "its name must end in .xz"},
     Magic{0, bytes_of("\x04\x22\x4D\x18"), "lz4 data"},
     Magic{0, bytes_of("7z\xBC\xAF\x27\x1C"), "a 7z archive"},
     Magic{0, bytes_of("Rar!\x1A\x07"), "a rar archive"},
-    Magic{0, bytes_of("\x93NUMPY"), "a numpy array; token ids are read with the format tokens"},
-    Magic{0, bytes_of("MMIDIDX"),
-          "an index of Megatron; token ids are read with the format tokens"},
+    Magic{0, bytes_of("\x93NUMPY"), "a numpy array", "token ids are read with the format tokens"},
+    Magic{0, bytes_of("MMIDIDX"), "an index of Megatron",
+          "token ids are read with the format tokens"},
     Magic{0, bytes_of("\x89HDF\r\n\x1A\n"), "an HDF5 file"},
     Magic{0, bytes_of("SQLite format 3"), "an SQLite database"},
     Magic{0, bytes_of("GGUF"), "model weights (GGUF)"},
@@ -75,10 +76,8 @@ constexpr std::array kMagics = {
     Magic{4, bytes_of("ftyp"), "a video or HEIF image"},
     Magic{0, bytes_of("PARE"), "an encrypted Parquet file"},
     Magic{0, bytes_of("Obj\x01"), "an Avro file"},
-    Magic{
-        0, bytes_of("LITPKDS"),
-        "token ids in the layout of lit-gpt (LITPKDS), which is not read: write the ids alone, as "
-        "uint16 or uint32"},
+    Magic{0, bytes_of("LITPKDS"), "token ids in the layout of lit-gpt (LITPKDS), which is not read",
+          "write the ids alone, as uint16 or uint32"},
     Magic{0, bytes_of("TNTIDX\0\0"), "an index of fairseq"},
     Magic{0, bytes_of("\x37\xA4\x30\xEC"), "a zstd dictionary"},
     Magic{0, bytes_of("FEA1"), "a Feather file of version 1, which is not read"},
@@ -144,7 +143,7 @@ std::optional<Content> binary_content(std::string_view head) {
     return Content{is_file_pointer(head) ? Kind::kPointer : Kind::kWide, std::move(other)};
   if (is_arrow_stream(head)) return Content{Kind::kArrow};
   if (is_safetensors(head)) return Content{Kind::kBinary, "model weights (safetensors)"};
-  if (head.starts_with(kPdf)) return Content{Kind::kBinary, "a PDF; extract its text"};
+  if (head.starts_with(kPdf)) return Content{Kind::kBinary, "a PDF", "extract its text"};
   // A text may begin with the letters of a format: "PARENTS", "GGUF is a file format".
   const bool is_text = std::none_of(head.begin(), head.end(), is_binary_byte);
   if (!is_text && head.starts_with("PAR1")) return Content{Kind::kParquet};
@@ -152,7 +151,7 @@ std::optional<Content> binary_content(std::string_view head) {
   for (const Magic& magic : kMagics) {
     if (is_text && is_printable(magic.bytes)) continue;
     if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes))
-      return Content{Kind::kBinary, magic.description};
+      return Content{Kind::kBinary, magic.description, magic.advice};
   }
   if (is_pickle(head)) return Content{Kind::kBinary, "a Python pickle"};
   if (has_binary_bytes(head)) return Content{Kind::kBinary, "binary data"};
@@ -319,7 +318,7 @@ std::string other_than_ids(std::string_view bytes) {
   for (const Magic& magic : kMagics) {
     if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes) &&
         is_surely(magic.bytes, bytes))
-      return magic.description;
+      return Content{Kind::kBinary, magic.description, magic.advice}.described();
   }
   if (head.starts_with("PAR1") && bytes.ends_with("PAR1")) return "a Parquet file";
   if (head.starts_with("ARROW1")) return "an Arrow file";
@@ -383,7 +382,7 @@ Content look_at(const fs::path& path, const std::string& text_field) {
   Content content = content_of(head, is_whole, name.extension() == ".json", text_field);
   const bool is_table = content.kind == Kind::kParquet || content.kind == Kind::kArrow;
   if (is_compressed && is_table)
-    return {Kind::kBinary, "a Parquet or Arrow file compressed as a whole; unpack it"};
+    return {Kind::kBinary, "a Parquet or Arrow file compressed as a whole", "unpack it"};
   return content;
 }
 

@@ -23,7 +23,15 @@ struct Content {
     kBinary    // no text at all
   };
   Kind kind = Kind::kText;
-  std::string description{};  // for kJson and the kinds after it, in words: "a JSON array"
+  // For kJson and the kinds after it, in words: "a tar archive". For kWide and kPointer it ends
+  // with what to do (foreign_text.h).
+  std::string description{};
+  std::string advice{};  // of kBinary, what to do to train on the file: "unpack it"; often empty
+
+  // Returns the description, and the advice after a semicolon.
+  std::string described() const {
+    return advice.empty() ? description : description + "; " + advice;
+  }
 };
 
 // Returns what the file at `path` holds, decompressed. `text_field` is the field of json_line.h.

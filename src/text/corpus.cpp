@@ -167,7 +167,7 @@ void scan_corpus(
   Hasher content(scan.content);
   const auto add_document = [&](const ScannedDocument& document) {
     const SourceFile& file = corpus.files[scan.next_file];
-    content.add(document.hash.low).add(document.hash.high);
+    content.add(document.hash);
     ++counts.documents;
     ++counts.formats[file.format].documents;
     counts.bytes += static_cast<int64_t>(document.bytes);

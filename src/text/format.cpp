@@ -87,7 +87,7 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
     case Content::Kind::kWide:
       return Oddity{Oddity::Kind::kWide, content.description};
     case Content::Kind::kBinary:
-      return Oddity{Oddity::Kind::kBinary, content.description};
+      return Oddity{Oddity::Kind::kBinary, content.described()};
     case Content::Kind::kText:
       break;
   }

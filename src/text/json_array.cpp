@@ -29,7 +29,7 @@ class JsonArrayReader : public DocumentReader {
         continue;
       }
       const JsonText result = element_.front() == '"' ? parse_string() : parser_.parse(element_);
-      if (result.kind == JsonText::Kind::kProblem) fail_element(result.problem);
+      if (result.kind == JsonText::Kind::kProblem) fail_element(result.message());
       if (result.kind == JsonText::Kind::kNull) {
         ++skipped_.nulls;
         continue;

@@ -100,7 +100,11 @@ struct JsonText {
   enum class Kind { kText, kNull, kProblem };
   Kind kind = Kind::kProblem;
   std::string_view text{};  // points into the line or the parser; valid until the next call
-  std::string problem{};    // says, for kProblem, what is wrong, where, and what to do
+  std::string problem{};    // for kProblem: says what is wrong, and where
+  std::string advice{};     // for kProblem: says what to do; may be empty
+
+  // Returns the problem, and the advice after a semicolon.
+  std::string message() const { return advice.empty() ? problem : problem + "; " + advice; }
 };
 
 class JsonLineParser {

@@ -93,7 +93,7 @@ bool JsonLines::find_text(std::string_view line, int64_t number, std::string_vie
   const JsonText result = parser_.parse(line);
   switch (result.kind) {
     case JsonText::Kind::kProblem:
-      take_bad_line(number, result.problem, skipped);
+      take_bad_line(number, result, skipped);
       return false;
     case JsonText::Kind::kNull:
       ++skipped.nulls;
@@ -105,20 +105,14 @@ bool JsonLines::find_text(std::string_view line, int64_t number, std::string_vie
   return true;
 }
 
-void JsonLines::take_bad_line(int64_t number, const std::string& problem,
-                              NoDocuments& skipped) const {
+void JsonLines::take_bad_line(int64_t number, const JsonText& line, NoDocuments& skipped) const {
   if (number == 1) {
     if (const std::string other = foreign_file(path_); !other.empty())
       throw Error(ErrorKind::kData, str(shown(path_), ": is ", other));
   }
   const std::string where = str(shown(path_), ":", number, ": ");
-  if (!skips_bad_lines_) {
-    throw Error(
-        ErrorKind::kData,
-        str(where, problem, "; a few such lines are left out with data.on_bad_line \"skip\""));
-  }
-  // The advice comes once for all lines, so it is cut off here.
-  skipped.add_bad_line(where + problem.substr(0, problem.find("; ")));
+  if (!skips_bad_lines_) throw BadLine(where + line.message());
+  skipped.add_bad_line(where + line.problem);  // the advice comes once for all lines
 }
 
 namespace {

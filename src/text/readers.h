@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "text/byte_stream.h"
 #include "text/json_line.h"
 #include "text/source_file.h"
@@ -68,20 +69,34 @@ class DocumentReader {
   NoDocuments skipped_;
 };
 
+// BadLine is the Error(kData) for a line of JSON lines that holds no text. Its message ends with
+// the advice to skip a few such lines by data.on_bad_line; problem() is the message without it.
+class BadLine : public Error {
+ public:
+  explicit BadLine(const std::string& problem)
+      : Error(ErrorKind::kData,
+              problem + "; a few such lines are left out with data.on_bad_line \"skip\""),
+        problem_(problem) {}
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string problem_;
+};
+
 // Takes the text out of lines of JSON lines. It is for one thread.
 class JsonLines {
  public:
   // `path` names the file in messages, and `field` has the text.
   JsonLines(const std::filesystem::path& path, const std::string& field, bool skips_bad_lines);
   // Returns whether line `number`, from 1, is a document, and stores its text, which is valid until
-  // the next call; else counts the line in `skipped`. Throws Error(kData) for a bad line unless
-  // `skips_bad_lines`; and always for a bad first line of a file that foreign_file() knows as
-  // another kind.
+  // the next call; else counts the line in `skipped`. Throws BadLine for a bad line unless
+  // `skips_bad_lines`; and always Error(kData) for a bad first line of a file that foreign_file()
+  // knows as another kind.
   bool find_text(std::string_view line, int64_t number, std::string_view& text,
                  NoDocuments& skipped);
 
  private:
-  void take_bad_line(int64_t number, const std::string& problem, NoDocuments& skipped) const;
+  void take_bad_line(int64_t number, const JsonText& line, NoDocuments& skipped) const;
 
   std::filesystem::path path_;
   JsonLineParser parser_;

@@ -195,7 +195,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
                       const std::function<void(const LengthBench&)>& report, std::string* trace) {
   const bool on_cpu = device_of(config).is_cpu();
   const auto program = on_cpu ? program_bytes() : 0;
-  require_memory(config, available_memory(device_of(config)), 1);
+  require_memory(config, /*num_processes=*/1);
   BenchRun run(config, options);
   const std::vector<int64_t> lengths = lengths_of(config.sequence);
   const MicroBatchLimits fit = fitted(config, run, lengths);

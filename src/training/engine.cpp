@@ -10,15 +10,6 @@
 #include "training/step.h"
 
 namespace lmtrain {
-namespace {
-
-std::vector<MemoryRange> memory_ranges(const std::vector<ElementRange>& ranges) {
-  std::vector<MemoryRange> flat;
-  for (const ElementRange& range : ranges) flat.push_back({range.first, range.size});
-  return flat;
-}
-
-}  // namespace
 
 struct Engine::Buffers {
   Parameters parameters;
@@ -40,7 +31,7 @@ struct Engine::Buffers {
     }
     const std::shared_ptr<PageMapper> mapper = parts.pages ? parts.pages : page_mapper(device);
     SlotMemory of_weights(mapper), of_gradient(mapper);
-    const Slots slots = module_slots(layout, memory_ranges(*parts.held));
+    const Slots slots = module_slots(layout, *parts.held);
     const auto zeros = [&](SlotMemory& memory, at::ScalarType dtype) {
       return memory.zeros(size, dtype, slots);
     };

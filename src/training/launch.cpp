@@ -87,6 +87,13 @@ std::string numerics_signature(const Config& config) {
   return device_description(resolve_device(config.device), static_cast<int>(*config.threads));
 }
 
+// Every process calls it before it allocates the model. Throws if its data or its numerics differ
+// from rank 0's, or if its memory is too small.
+void require_ready(Processes& processes, const Config& config, const PreparedData& data) {
+  require_alike(processes, data.fingerprint, numerics_signature(config));
+  require_memory(config, processes.count());
+}
+
 // Prepares the data in one process of each machine (Processes::prepares); returns nothing in
 // others. Ranks after 0 call it first.
 std::optional<PreparedData> prepare_for_machine(const Config& config) {
@@ -114,8 +121,7 @@ PreparedData prepare_as_told(Config& config, std::optional<PreparedData> prepare
     const WarningsMuted muted;
     data = prepare_while_watching(processes, config);
   }
-  require_alike(processes, data.fingerprint, numerics_signature(config));
-  require_memory(config, available_memory(device_of(config)), processes.count());
+  require_ready(processes, config, data);
   return data;
 }
 
@@ -290,6 +296,17 @@ int64_t seed_of_checkpoint(const RunFolder& run, int64_t step) {
   return read_state(run.checkpoint(step)).seed;
 }
 
+// Throws for a change that a branch would drop: its checkpoint belongs to one trial.
+void refuse_restart_of_branch(const std::vector<SettingChange>& changes) {
+  for (const SettingChange& change : changes) {
+    if (!change.key.starts_with("restart.")) continue;
+    throw Error(ErrorKind::kConfig,
+                str(change.key,
+                    " cannot be set for a branch, which has no random restart: it goes "
+                    "on from a checkpoint of one trial; leave it out"));
+  }
+}
+
 // A run's config.json holds the path of its folder.
 void require_storable(const std::filesystem::path& run) {
   const std::string problem = why_config_cannot_hold(run.string());
@@ -368,8 +385,8 @@ PreparedData resolve_and_prepare(Config& config) {
   resolve_eval_tokens(config, data);
   broadcast_order(processes, RunOrder{config});
   processes.barrier(kPrepared);
-  require_alike(processes, data.fingerprint, numerics_signature(config));
-  require_memory(config, available_memory(device_of(config)), processes.count());
+  require_ready(processes, config, data);
+  log_warnings(resume_memory_warnings(config, available_memory(at::kCPU), processes.count()));
   start_times().end_phase("settings");
   return data;
 }
@@ -459,8 +476,11 @@ int branch_run(const RunFolder& folder, const Branch& branch,
       from, branch.step, [&](int64_t step) { return seed_of_checkpoint(from, step); });
   Config config = changed_config(from, origin.config, overrides);
   const std::vector<SettingChange> changes = changed_settings(origin.config, config);
+  refuse_restart_of_branch(changes);
   announce(changes);
+  const std::string name = config.name;
   config = config_of_branch(config, seed, RunFolder(branch.run_dir));
+  if (name != origin.config.name) config.name = name;
   precision_of(config);  // a device or precision that is not there is refused before a folder is
 
   const RunLock lock = lock_run(RunFolder(branch.run_dir));

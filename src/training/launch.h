@@ -80,9 +80,10 @@ struct Branch {
 };
 // Begins a new run from a checkpoint of the run in `folder`, trains it, and returns the exit code.
 // The old run is only read. If its process replaces the newest checkpoint during the copy, takes
-// the then newest one. `overrides` and `json` are as in resume_run(). Throws the errors of
-// require_new_run, checkpoint_of_branch, precision_of (device/device.h), copy_checkpoint and
-// resume_run.
+// the then newest one. `overrides` and `json` are as in resume_run(); without a name in them the
+// branch has the name of its folder. Throws Error(kConfig) for a change of `restart`, and the
+// errors of require_new_run, checkpoint_of_branch, precision_of (device/device.h), copy_checkpoint
+// and resume_run.
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json);
 

@@ -7,7 +7,9 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/given_model.h"
 #include "checkpoint/share_state.h"
+#include "device/device_memory.h"
 #include "device/torch_headers.h"
+#include "training/micro_batch_limits.h"
 #include "training/resolve.h"
 
 namespace lmtrain {
@@ -41,8 +43,10 @@ TrainingState load_run(const Config& config, const PreparedData& data, const Run
   TrainingState state;
   // With divided weights rank 0 reads all masters into host memory, and hands them out.
   std::optional<Parameters> read;
-  if (processes.is_first() && shards.divides_weights() && (checkpoint || config.init_from))
+  if (processes.is_first() && shards.divides_weights() && (checkpoint || config.init_from)) {
+    require_memory_to_read(config, available_memory(at::kCPU), processes.count());
     read.emplace(Parameters::releasable(engine.layout(), at::kFloat));
+  }
   Parameters& target = read ? *read : engine.parameters();
   if (!processes.is_first()) {
     engine.reset_optimizer();

@@ -30,7 +30,7 @@ std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& proces
 // the beginning of a run, with the weights of config.init_from or random ones by config.seed. Every
 // process calls it; only rank 0 reads files. Each process gets all weights, or with divided weights
 // its own, and the optimizer buffers of the tensors that it updates. Throws the errors of
-// load_checkpoint, ReadBuffer, load_initial_weights and `processes`.
+// require_memory_to_read, load_checkpoint, ReadBuffer, load_initial_weights and `processes`.
 TrainingState load_run(const Config& config, const PreparedData& data, const RunFolder& run,
                        std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
                        OptimizerShards& shards);

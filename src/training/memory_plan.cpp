@@ -96,7 +96,7 @@ DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout&
   for (const std::vector<int64_t>& cuts : cut_chunks(layout, config, num_processes))
     for (size_t i = 0; i < shares.size(); ++i) shares[i] += cuts[i + 1] - cuts[i];
   sizes.share = *std::max_element(shares.begin(), shares.end());
-  const std::vector<WeightRange> modules = module_ranges(layout);
+  const std::vector<ElementRange> modules = module_ranges(layout);
   for (size_t i = 0; i < modules.size(); ++i) {
     sizes.largest = std::max(sizes.largest, modules[i].size);
     // An untied head comes after the last layer, and otherwise the embedding does.
@@ -107,7 +107,7 @@ DividedSizes divided_sizes(const OptimizerConfig& config, const ParameterLayout&
 }
 
 // Returns the pages of a tensor of the layout on a GPU, of which a process keeps `kept`.
-SlottedPages gpu_pages(const ParameterLayout& layout, const std::vector<MemoryRange>& kept,
+SlottedPages gpu_pages(const ParameterLayout& layout, const std::vector<ElementRange>& kept,
                        int64_t element) {
   return slotted_pages(layout.flat_size(), element, kGpuPageBytes, module_slots(layout, kept));
 }
@@ -121,7 +121,7 @@ void plan_slots(const Config& config, const Precision& precision, int num_proces
       cut_chunks(layout, config.optimizer, num_processes);
   int64_t most = 0;
   for (size_t owner = 0; owner < static_cast<size_t>(num_processes); ++owner) {
-    std::vector<MemoryRange> kept;
+    std::vector<ElementRange> kept;
     for (const std::vector<int64_t>& cuts : chunks)
       kept.push_back({cuts[owner], cuts[owner + 1] - cuts[owner]});
     const SlottedPages fp32 = gpu_pages(layout, kept, 4);
@@ -154,7 +154,7 @@ void divide_weights(const Config& config, const Precision& precision, const at::
                     MemoryPlan& plan) {
   const auto element = static_cast<int64_t>(c10::elementSize(precision.dtype));
   const DividedSizes sizes = divided_sizes(config.optimizer, layout, num_processes);
-  const std::vector<WeightRange> modules = module_ranges(layout);
+  const std::vector<ElementRange> modules = module_ranges(layout);
   if (device.is_cpu()) {
     plan_pages(precision, sizes, plan);
   } else {
@@ -265,9 +265,11 @@ MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t
     plan.update = sizes.scratch;
   }
   plan.snapshot = snapshot_bytes(config, device, written, plan.optimizer);
-  if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters)
+  if (num_processes > 1 && config.parallel.shard == ParallelShard::kParameters) {
+    plan.reading = plan.weights;
     divide_weights(config, precision, device, micro_positions, num_processes, parameters.layout(),
                    plan);
+  }
   return plan;
 }
 

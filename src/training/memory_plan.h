@@ -35,6 +35,9 @@ struct MemoryPlan {
   // Host memory for copies while a checkpoint is written. On a CPU without checkpoint.async, only
   // the rounded weights.
   int64_t snapshot = 0;
+  // With divided weights: host memory of rank 0 for all masters, while it reads a checkpoint or the
+  // weights of init_from and hands them out.
+  int64_t reading = 0;
 
   int64_t device_total() const {
     return weights + working_weights + gradient + optimizer + activations + logits + swiglu_value +

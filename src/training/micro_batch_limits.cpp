@@ -251,6 +251,22 @@ void require_memory(const Config& config, std::optional<uint64_t> available, int
                   explain_plan(config, plan, length, 1)));
 }
 
+void require_memory(const Config& config, int num_processes) {
+  require_memory(config, available_memory(device_of(config)), num_processes);
+}
+
+void require_memory_to_read(const Config& config, std::optional<uint64_t> available,
+                            int num_processes) {
+  const auto needed = static_cast<uint64_t>(plan_of(config, 1, 1, num_processes).reading);
+  if (!available || needed <= *available) return;
+  throw Error(ErrorKind::kMemory,
+              str("out of memory before the weights are read: with parallel.shard \"parameters\" "
+                  "rank 0 reads all of them into host memory, ",
+                  format_bytes(needed), ", and ", format_bytes(*available),
+                  " are available; start rank 0 on a machine with more memory, or set "
+                  "parallel.shard to \"optimizer\""));
+}
+
 void require_longest_row(const Config& config, std::optional<uint64_t> available,
                          int num_processes) {
   if (!available) return;

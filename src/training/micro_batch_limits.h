@@ -87,6 +87,12 @@ Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t ro
 // Throws Error(kMemory) if weights, gradient and optimizer alone need more than `available` bytes
 // in one of `num_processes`. Without `available` it passes; so does require_longest_row().
 void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes);
+// Does the same for the memory that is available now on the config's device.
+void require_memory(const Config& config, int num_processes);
+// Throws Error(kMemory) if MemoryPlan::reading of a run of `num_processes` is more than `available`
+// bytes of host memory. Rank 0 calls it before it reads weights. Without `available` it passes.
+void require_memory_to_read(const Config& config, std::optional<uint64_t> available,
+                            int num_processes);
 // Throws Error(kMemory) if the whole memory plan with one row of sequence.max_length, snapshot
 // included, needs more than `available` bytes. It is for a CPU before the run allocates anything;
 // afterwards fit_to_plan makes the same check.

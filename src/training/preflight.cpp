@@ -146,7 +146,9 @@ void check_folder(const Preflight& start) { require_new_run(*start.run); }
 
 void check_memory(const Preflight& start) {
   const at::Device device = device_of(start.config);
-  require_memory(start.config, available_memory(device), start.num_processes);
+  require_memory(start.config, start.num_processes);
+  if (start.config.init_from)
+    require_memory_to_read(start.config, available_memory(at::kCPU), start.num_processes);
   if (device.is_cpu())
     require_longest_row(start.config, available_memory(device), start.num_processes);
 }
@@ -418,10 +420,11 @@ std::optional<std::string> early_end(const TrainConfig& before, const Config& af
       run_clock(after, order)
           .after(static_cast<double>(position.step), static_cast<double>(position.tokens));
   if (clock.done() <= clock.total) return std::nullopt;
-  return str("the run has already trained ", position.step, " steps (", count(position.tokens),
-             " tokens), more than its new length: it ends now, at its present learning rate, "
-             "without a decay; to end with a decay, branch from an earlier checkpoint: "
-             "lmtrain resume RUN --from STEP --run-dir NEW");
+  return str("the run has already trained ", counted(position.step, "step"), " (",
+             count(position.tokens), " tokens), more than its new length: ", length_setting(train),
+             " counts from the first step; it ends now, at its present learning rate, without a "
+             "decay; to train on, give a greater length; to end with a decay, branch from an "
+             "earlier checkpoint: lmtrain resume RUN --from STEP --run-dir NEW");
 }
 
 std::optional<std::string> too_many_threads(const Config& config, const Processes& processes) {
@@ -540,6 +543,20 @@ Warnings resume_warnings(const Config& before, const Config& after, const BatchO
 
 Warnings process_warnings(const Config& config, const Processes& processes) {
   return warnings_of({too_many_threads(config, processes), started_again(config, processes)});
+}
+
+Warnings resume_memory_warnings(const Config& config, std::optional<uint64_t> host,
+                                int num_processes) {
+  const MemoryPlan plan =
+      plan_memory(config, precision_of(config), /*micro_positions=*/0, num_processes);
+  const auto needed = static_cast<uint64_t>(plan.reading);
+  if (!host || needed <= *host) return {};
+  return {
+      str("this run could not be resumed here: with parallel.shard \"parameters\" rank 0 reads "
+          "all weights of a checkpoint into host memory, ",
+          format_bytes(needed), ", and ", format_bytes(*host),
+          " are available; start rank 0 on a machine with more memory, or set parallel.shard "
+          "to \"optimizer\"")};
 }
 
 uint64_t checkpoint_bytes(const Config& config) {

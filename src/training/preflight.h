@@ -92,6 +92,11 @@ std::vector<std::string> resume_warnings(const Config& before, const Config& aft
 // train.max_time whose exit code makes torchrun start the run again. `config` is resolved.
 std::vector<std::string> process_warnings(const Config& config, const Processes& processes);
 
+// Returns a warning if a resume would need more host memory than rank 0 has: MemoryPlan::reading is
+// more than `host` bytes. `config` is resolved. Nothing in `host`: no warning.
+std::vector<std::string> resume_memory_warnings(const Config& config, std::optional<uint64_t> host,
+                                                int num_processes);
+
 // ---- The disk space of checkpoints ----
 
 // Returns about the bytes of a checkpoint, rather too many. Here and below `config` is resolved.

@@ -76,7 +76,8 @@ class Trainer {
   RunPlan plan() const { return plan_run(config_, data_, *order_, processes_.count()); }
   // Returns the plan of the run for people: model, data, lengths, steps.
   std::string summary() const {
-    return run_summary(config_, data_, *order_, eval_targets(), run_.path());
+    return run_summary(config_, data_, *order_, eval_targets(), run_.path(),
+                       ends_run(stop()) ? &state_ : nullptr);
   }
   // Returns warnings of settings that are seldom meant (training/preflight.h).
   std::vector<std::string> warnings() const {

@@ -109,6 +109,18 @@ TEST(Hasher, KeepsFieldsApart) {
   EXPECT_NE(of("ab", ""), Hasher().add("ab").digest());
 }
 
+TEST(Hasher, ATextThatIsHashedAlreadyCountsAsTheText) {
+  for (const std::string_view text : {"", "a", "a text of more than one block of bytes"}) {
+    EXPECT_EQ(Hasher().add("b").add_hashed(text.size(), hash128(text)).add("c").digest(),
+              Hasher().add("b").add(text).add("c").digest());
+  }
+}
+
+TEST(Hasher, AHashCountsAsItsTwoIntegers) {
+  const Hash128 hash = hash128("a");
+  EXPECT_EQ(Hasher().add(hash).digest(), Hasher().add(hash.low).add(hash.high).digest());
+}
+
 TEST(Hasher, NeverChanges) {
   EXPECT_EQ(Hasher().add("corpus").add(uint64_t{42}).digest().hex(),
             "9d951cf5a5a7ba8fbb5ada3c3ff953f1");

@@ -161,6 +161,23 @@ TEST(OverridesToGoOn, LeaveOutWhatWasResolvedWhenTheRunBegan) {
   const Keys others = {"threads=auto", "optimizer.lr=0.01", "train.max_time=null", "seed=3",
                        "train.tokens=1M"};
   EXPECT_EQ(overrides_to_go_on(others), others);
+  EXPECT_EQ(overrides_to_go_on({R"(train={"time":"8h","max_time":"1h"})",
+                                R"(optimizer={"lr":"auto","eps":1e-9})", R"(model={"size":"3M"})"}),
+            (Keys{"train.max_time=\"1h\"", "optimizer.eps=1e-9"}));
+}
+
+// Without this an object of "train" would give the run the default length.
+TEST_F(ChangedConfigTest, AnObjectChangesTheSettingsThatItNames) {
+  write_run_config(run_, config_with({"train.steps=7", "optimizer.betas=[0.8,0.9]"}), 0);
+  const Config before = read_run_config(run_).config;
+  const Config after =
+      changed_config(run_, before, {R"(train={"max_time":60})", R"(optimizer={"eps":1e-9})"});
+  EXPECT_EQ(after.train.steps, 7);
+  EXPECT_EQ(after.train.max_time, 60);
+  EXPECT_EQ(after.optimizer.eps, 1e-9);
+  EXPECT_EQ(after.optimizer.betas, before.optimizer.betas);
+  EXPECT_EQ(changed_config(run_, before, {R"(train={"tokens":"1M"})"}).train.steps, std::nullopt);
+  EXPECT_EQ(changed_config(run_, before, {"train={}"}), before);
 }
 
 TEST_F(ChangedConfigTest, TrialsStayAlikeUntilTheBestGoesOn) {

@@ -384,6 +384,43 @@ TEST(Overrides, ErrorsNameTheOverride) {
   }
 }
 
+TEST(Overrides, AKeyWithoutEffectIsRefused) {
+  for (const char* override :
+       {"digest=abc", "identity.run=abc", "$schema=x", "model.dtype=bfloat16",
+        "model.bos_token_id=1", "model.max_position_embeddings=4096"}) {
+    const std::vector<std::string> problems = problems_of(config_text(), {override});
+    ASSERT_EQ(problems.size(), 1U) << override;
+    EXPECT_NE(problems[0].find(": has no effect: "), std::string::npos) << problems[0];
+  }
+  // It is the length that the scaling begins from.
+  const Config scaled = parsed("", {R"(model.rope_scaling={"rope_type":"yarn","factor":2})",
+                                    "model.max_position_embeddings=4096"});
+  EXPECT_EQ(scaled.model.rope_scaling->original_max_position_embeddings, 4096);
+  parsed("", {"model.hidden_act=silu", R"(model={"dtype":"bfloat16"})"});  // what lmtrain computes
+}
+
+TEST(Overrides, AnObjectOfASectionNamesItsSettings) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(overrides_by_setting({R"(train={"steps":5,"max_time":"1h"})", "seed=3",
+                                  R"(sequence={"schedule":{"type":"natural"}, "max_length": 1e2})",
+                                  R"(data={"train":["a",{"path":"b"}]})", "tokenizer={}"}),
+            (Texts{"train.steps=5", "train.max_time=\"1h\"", "seed=3",
+                   "sequence.schedule.type=\"natural\"", "sequence.max_length=1e2",
+                   R"(data.train=["a",{"path":"b"}])"}));
+  EXPECT_EQ(overrides_by_setting({R"(model={"dtype":"x","hidden_act":"silu"})"}),
+            Texts{"model.hidden_act=\"silu\""});
+  // A setting that is an object is one value, and what is wrong is left to apply_overrides().
+  const Texts others = {R"(eval.early_stop={"patience":3})",
+                        "train=5",
+                        "train",
+                        "=",
+                        "train={",
+                        R"(train={"steps":1,"steps":2})",
+                        R"(train={"a.b":1})",
+                        R"({"a":1})"};
+  EXPECT_EQ(overrides_by_setting(others), others);
+}
+
 TEST(Overrides, DeepKeysDoNotExhaustTheStack) {
   std::string key = "a";
   for (int i = 0; i < 100'000; ++i) key += ".a";

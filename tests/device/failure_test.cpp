@@ -1,8 +1,10 @@
 #include "device/failure.h"
 
+#include <c10/util/Logging.h>
 #include <gtest/gtest.h>
 
 #include <system_error>
+#include <utility>
 
 #include "device/torch_headers.h"
 
@@ -113,6 +115,24 @@ TEST(Failure, AnythingElseIsInternalInOneLine) {
   const Failure torch = describe_failure(c10::Error(std::string("sizes do not match")));
   EXPECT_EQ(torch.kind, ErrorKind::kInternal);
   EXPECT_TRUE(torch.message.starts_with("libtorch: ")) << torch.message;
+}
+
+// c10's own log is switched off where several processes work together (distributed/connect.cpp).
+TEST(TorchWarnings, AreInTheLogWhereC10sLogIsOff) {
+  const int level = std::exchange(FLAGS_caffe2_log_level, c10::GLOG_FATAL);
+  const auto said = [] {
+    ::testing::internal::CaptureStderr();
+    TORCH_WARN("two", " words");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  c10::WarningHandler* const before = c10::WarningUtils::get_warning_handler();
+  EXPECT_EQ(said(), "");
+  log_torch_warnings();
+  const std::string line = said();
+  EXPECT_TRUE(line.starts_with("warning: libtorch, failure_test.cpp:")) << line;
+  EXPECT_TRUE(line.ends_with(": two words\n")) << line;
+  c10::WarningUtils::set_warning_handler(before);
+  FLAGS_caffe2_log_level = level;
 }
 
 }  // namespace

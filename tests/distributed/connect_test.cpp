@@ -12,7 +12,9 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "device/failure.h"
 #include "device/torch_headers.h"
+#include "distributed/comm_thread.h"
 #include "distributed/group.h"
 
 namespace lmtrain {
@@ -196,6 +198,21 @@ TEST(Connect, OneProcessExchangesNothing) {
 }
 
 // Rank 1 ends with a cause of its own; the others say it, with its exit code.
+// What c10d says of lost connections is not logged; warnings of libtorch are.
+TEST(Connect, LeavesWarningsOfLibtorchInTheLog) {
+  ::testing::internal::CaptureStderr();
+  as_ranks(2, [](Processes& processes) {
+    log_torch_warnings();
+    TORCH_WARN("two words of rank ", processes.rank());
+    CommThread thread;
+    thread.wait(thread.add([] { TORCH_WARN("and of its thread"); }));
+  });
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  for (const char* line : {"two words of rank 0\n", "two words of rank 1\n", "of its thread\n"})
+    EXPECT_NE(log.find(line), std::string::npos) << log;
+  EXPECT_EQ(log.find("[W"), std::string::npos) << log;
+}
+
 TEST(Connect, WhoGivesUpIsNamedByAll) {
   const testing::ReservedPort port;
   std::vector<std::string> messages(3);

@@ -183,13 +183,14 @@ TEST_F(DeviceExchanges, OneProcessGetsItsOwnValues) {
 // Sums and broadcasts with two processes that must not come to the library's exchanges. Returns
 // what was logged.
 std::string log_of_fallback(
-    const NcclLibrary& library, const std::function<void(Processes&)>& before = [](Processes&) {}) {
+    const NcclLibrary& library, const std::function<void(Processes&)>& before = [](Processes&) {},
+    milliseconds timeout = std::chrono::seconds(40)) {
   ::testing::internal::CaptureStderr();
   as_ranks(
       2,
       [&](Processes& processes) {
         before(processes);
-        processes.set_timeout(std::chrono::seconds(40));
+        processes.set_timeout(timeout);
         for (int time = 0; time < 2; ++time) {
           const at::Tensor flat = at::full({7}, 1.0 + processes.rank(), at::kFloat);
           processes.all_reduce(flat);
@@ -247,7 +248,9 @@ TEST_F(DeviceExchanges, VersionsThatDifferAreNamed) {
 // NCCL finds out itself on one process, while the other waits for it.
 TEST_F(DeviceExchanges, ARefusalInOneProcessIsAgreedByAll) {
   stand_in_nccl().refused_rank = 1;
-  const std::string log = log_of_fallback(stand_in());
+  // The other process waits for half of what is left of the timeout after a search: 3.5 s.
+  const std::string log = log_of_fallback(
+      stand_in(), [](Processes&) {}, std::chrono::seconds(12));
   EXPECT_EQ(stand_in_nccl().connected, 2);
   expect_in(log, "rank 1 (");
   expect_in(log, "cannot use NCCL: Duplicate GPU detected");

@@ -41,20 +41,20 @@ void finish_in_some_order(ChunkReducer& sum, const ParameterLayout& layout, uint
 
 std::vector<DividedRange> halves(const ParameterLayout& layout) {
   std::vector<DividedRange> chunks;
-  for (const WeightRange& chunk : backward_chunks(layout, 1))
-    chunks.push_back(evenly_divided({chunk.first, chunk.size}, 2));
+  for (const ElementRange& chunk : backward_chunks(layout, 1))
+    chunks.push_back(evenly_divided(chunk, 2));
   return chunks;
 }
 
 TEST(BackwardChunks, CoverTheLayoutInTheOrderOfTheBackward) {
   for (const bool tied : {true, false}) {
     const ParameterLayout layout = layout_of(config_of(tied));
-    const std::vector<WeightRange> chunks = backward_chunks(layout, 1);
+    const std::vector<ElementRange> chunks = backward_chunks(layout, 1);
     // The layers one by one; the embeddings; the norms; before all an untied head.
     ASSERT_EQ(chunks.size(), tied ? 5U : 6U);
     int64_t elements = 0;
     std::vector<int64_t> begins;
-    for (const WeightRange& chunk : chunks) {
+    for (const ElementRange& chunk : chunks) {
       begins.push_back(chunk.first);
       elements += chunk.size;
     }

@@ -49,13 +49,6 @@ bool own_are_equal(const OptimizerShards& shards, size_t rank, const at::Tensor&
                      });
 }
 
-std::vector<MemoryRange> held_ranges(const OptimizerShards& shards) {
-  const auto ranges = shards.held_gradient();
-  std::vector<MemoryRange> held;
-  for (const ElementRange& range : *ranges) held.push_back({range.first, range.size});
-  return held;
-}
-
 // Where weights and gradient lie.
 enum class Memory {
   kReleasable,  // as on a CPU
@@ -73,10 +66,10 @@ ElementsFinished hand_over(GradientReducer& reducer) {
 TEST(ModuleRanges, CoverTheMatricesOnce) {
   for (const bool tied : {false, true}) {
     const ParameterLayout layout = testing::layout_of(sharded_config(tied));
-    const std::vector<WeightRange> modules = module_ranges(layout);
+    const std::vector<ElementRange> modules = module_ranges(layout);
     EXPECT_EQ(modules.size(), tied ? 3U : 4U);
     std::map<int64_t, int64_t> sizes;
-    for (const WeightRange& module : modules) sizes[module.first] = module.size;
+    for (const ElementRange& module : modules) sizes[module.first] = module.size;
     int64_t end = 0;
     for (const auto& [first, size] : sizes) {
       EXPECT_EQ(first, end);
@@ -115,9 +108,9 @@ TEST(ShardedWeights, AModuleIsThereFromAwaitToRelease) {
     const auto rank = static_cast<size_t>(processes.rank());
     copy_own(shards, rank, all, flat);
     ShardedWeights weights(processes, shards, layout, flat, {});
-    const std::vector<WeightRange> modules = module_ranges(layout);
+    const std::vector<ElementRange> modules = module_ranges(layout);
     for (size_t i = 0; i < modules.size(); ++i) {
-      const ElementRange range{modules[i].first, modules[i].size};
+      const ElementRange& range = modules[i];
       weights.start(i);
       weights.await();
       EXPECT_TRUE(at::equal(range.of(flat), range.of(all)));
@@ -141,19 +134,19 @@ TEST(ShardedWeights, AModuleInASlotIsThereFromAwaitToTheNextOne) {
       const OptimizerShards shards(processes, config, CommThreads(processes));
       const auto mapper = std::make_shared<testing::HostPages>();
       SlotMemory memory(mapper);
-      const at::Tensor flat =
-          memory.zeros(layout.flat_size(), at::kFloat, module_slots(layout, held_ranges(shards)));
+      const at::Tensor flat = memory.zeros(layout.flat_size(), at::kFloat,
+                                           module_slots(layout, *shards.held_gradient()));
       EXPECT_LT(mapper->bytes_in_use(), 0.9 * static_cast<double>(flat.nbytes()));
       const auto rank = static_cast<size_t>(processes.rank());
       copy_own(shards, rank, all, flat);
       ShardedWeights weights(processes, shards, layout, flat, {});
-      const std::vector<WeightRange> modules = module_ranges(layout);
+      const std::vector<ElementRange> modules = module_ranges(layout);
       std::vector<size_t> order;  // of a step
       for (size_t i = 0; i < modules.size(); ++i) order.push_back(i);
       if (tied) order.push_back(0);
       for (size_t i = modules.size() - (tied ? 1 : 2); i > 0; --i) order.push_back(i);
       const auto is_there = [&](size_t module) {
-        const ElementRange range{modules[module].first, modules[module].size};
+        const ElementRange& range = modules[module];
         return at::equal(range.of(flat), range.of(all));
       };
       weights.start(order[0]);
@@ -196,7 +189,7 @@ TEST(ShardedWeights, AnExchangeBeginsBehindTheWorkThatWasQueued) {
     const auto side = std::make_shared<Recorded>();
     const auto zeros = [&] { return releasable_zeros(layout.flat_size(), at::kFloat); };
     ShardedWeights weights(processes, shards, layout, zeros(), zeros(), side);
-    const std::vector<WeightRange> modules = module_ranges(layout);
+    const std::vector<ElementRange> modules = module_ranges(layout);
     weights.start(0);
     side->queued = 1;
     weights.start(1);
@@ -206,9 +199,9 @@ TEST(ShardedWeights, AnExchangeBeginsBehindTheWorkThatWasQueued) {
     weights.await();
     weights.await();
     weights.begin_step();
-    weights.gradient_ready({modules[1].first, modules[1].size});
+    weights.gradient_ready(modules[1]);
     side->queued = 3;
-    weights.gradient_ready({modules[0].first, modules[0].size});
+    weights.gradient_ready(modules[0]);
     weights.finish();
     EXPECT_EQ(side->followed, (std::vector<int>{0, 1, 2, 3}));
   });

@@ -37,6 +37,15 @@ TEST_F(Prepare, EveryDocumentIsOnOneSideInOrder) {
   EXPECT_EQ(data.tokenizer_model, kTokenizerModel);
 }
 
+TEST_F(Prepare, TargetsOfBothSidesAreCountedAndFoundAgain) {
+  for (const char* when : {"prepared", "found"}) {
+    const PreparedData data = prepare();
+    EXPECT_EQ(data.train_targets, data.train_tokens - data.train_documents) << when;
+    EXPECT_EQ(data.eval_targets, data.eval_tokens - data.eval_documents) << when;
+    EXPECT_GT(data.eval_targets, 0) << when;
+  }
+}
+
 TEST_F(Prepare, ADocumentWithoutTokensHasNoTargets) {
   for (int i = 0; i < 3; ++i) folder_.write(str("corpus/empty/", i, ".txt"), "");
   config_.tokenizer.add_bos = config_.tokenizer.add_eos = false;

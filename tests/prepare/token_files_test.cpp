@@ -188,6 +188,8 @@ TEST_F(TokenFiles, GivenEvaluationFilesAndSources) {
   const PreparedData data = prepare_data(config_, 1);
   EXPECT_EQ(data.train_documents, 200);
   EXPECT_EQ(data.eval_documents, 100);
+  EXPECT_EQ(data.train_targets, data.train_tokens - 200);
+  EXPECT_EQ(data.eval_targets, data.eval_tokens - 100);
   ASSERT_EQ(data.sources.size(), 2U);
   EXPECT_EQ(data.sources[0].source, 1);
   EXPECT_EQ(data.sources[1].first_document, 100);

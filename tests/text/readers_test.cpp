@@ -175,6 +175,21 @@ TEST(JsonLinesReader, NumbersOfPythonAreTakenInFieldsThatAreNotRead) {
         "a.jsonl:1: not JSON at column ");
 }
 
+TEST(JsonLinesReader, ABadLineHasItsMessageWithoutTheAdviceToSkipIt) {
+  const Folder folder;
+  const auto path = folder.write("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n");
+  try {
+    read(path);
+    FAIL() << "the line was taken";
+  } catch (const BadLine& line) {
+    EXPECT_TRUE(line.problem().ends_with(
+        "a.jsonl:2: no field \"text\"; did you mean \"txt\" (data.text_field)?"))
+        << line.problem();
+    EXPECT_EQ(line.what(),
+              line.problem() + "; a few such lines are left out with data.on_bad_line \"skip\"");
+  }
+}
+
 TEST(JsonLinesReader, BadLinesMayBeSkippedAndAreCounted) {
   const Folder folder;
   const auto path = folder.write("a\n.jsonl",

@@ -176,6 +176,24 @@ TEST(MicroBatchLimits, WeightsThatCannotFitAreRefusedBeforeTheyAreMade) {
             std::string::npos);
 }
 
+// Rank 0 holds all masters while it reads them, however many processes divide them.
+TEST(MicroBatchLimits, WeightsThatCannotBeReadAreRefusedBeforeTheyAre) {
+  Config config = tiny_config(1024, 256);
+  config.parallel.shard = ParallelShard::kParameters;
+  config.model.activation_checkpointing = true;
+  const auto masters = static_cast<uint64_t>(plan_memory(config, {at::kFloat}, 0).weights);
+  for (const int count : {2, 8}) {
+    require_memory_to_read(config, std::nullopt, count);
+    require_memory_to_read(config, masters, count);
+    const std::string message =
+        error_of(ErrorKind::kMemory, [&] { require_memory_to_read(config, masters - 1, count); });
+    EXPECT_NE(message.find("rank 0 reads all of them into host memory"), std::string::npos);
+  }
+  require_memory_to_read(config, 0, 1);
+  config.parallel.shard = ParallelShard::kOptimizer;
+  require_memory_to_read(config, 0, 2);
+}
+
 Batch random_batch() {
   Batch batch;
   batch.rows = 4;

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "batching/test_corpus.h"
+#include "device/device.h"
 #include "distributed/divided_config.h"
 #include "tokenizer/tokenizer_json_files.h"
+#include "training/memory_plan.h"
 #include "training/resolve.h"
 
 namespace lmtrain {
@@ -126,6 +128,20 @@ class PreflightWarnings : public ::testing::Test {
   std::vector<SourceRun> runs = {{0, 0}};
   Config config;
 };
+
+TEST(ResumeMemory, AResumeThatRank0CannotReadIsForetold) {
+  Config config = testing::divided_config();
+  config.device = "cpu";
+  config.precision = PrecisionSetting::kFp32;
+  config.parallel.shard = ParallelShard::kParameters;
+  const auto masters = static_cast<uint64_t>(plan_memory(config, precision_of(config), 0).weights);
+  EXPECT_TRUE(resume_memory_warnings(config, std::nullopt, 4).empty());
+  EXPECT_TRUE(resume_memory_warnings(config, masters, 4).empty());
+  EXPECT_TRUE(resume_memory_warnings(config, 0, 1).empty());
+  const std::vector<std::string> found = resume_memory_warnings(config, masters - 1, 4);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].find("this run could not be resumed here"), std::string::npos) << found[0];
+}
 
 TEST_F(PreflightWarnings, AnOrdinaryRunHasNone) {
   EXPECT_EQ(warnings(), std::vector<std::string>());

@@ -46,9 +46,10 @@ TEST(Branch, DecaysFromThePlateau) {
   const RunDir branch(whole.fresh("decay"));
   const ProcessResult result =
       lmtrain({"resume", whole.run.path(), "--from", "18", "--run-dir", branch.path(), "--set",
-               "train.steps=24", "--set", "lr_schedule.decay=6"});
+               "train.steps=24", "--set", "lr_schedule.decay=6", "--set", "name=decayed"});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(branch.status().at("step"), 24);
+  EXPECT_EQ(Json::parse(read_text(branch.folder() / "config.json")).at("name"), "decayed");
   double peak = 0;
   double last = 0;
   int64_t step = 0;
@@ -137,6 +138,9 @@ TEST(Branch, WhatIsWrongIsNamedAndLeavesNoRun) {
         Case{{"--from", "-1", "--run-dir", other}, 2, "at least 0"},
         Case{{"--from", "12", "--run-dir", whole.run.path()}, 2, "already holds"},
         Case{{"--from", "12", "--run-dir", other, "--set", "seed=5"}, 2, "seed"},
+        Case{{"--from", "12", "--run-dir", other, "--set", "restart.max_attempts=9"},
+             2,
+             "restart.max_attempts cannot be set for a branch"},
         Case{{"--from", "12", "--run-dir", other, "--set", "device=cuda:31"}, 2, "cuda:31"},
         Case{{"--from", "12", "--run-dir", other, "--set", "precision=fp8", "--set", "device=cpu"},
              2,

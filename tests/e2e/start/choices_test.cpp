@@ -71,29 +71,29 @@ TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
 // A job queue starts the same command until the run is done.
 TEST(Choices, TheSameCommandGoesOnWithWhatItChose) {
   const Workspace workspace;
-  const RunDir run(workspace / "run");
-  const std::vector<std::string> command = {"train",
-                                            left_open(workspace, Json::object()),
-                                            "--run-dir",
-                                            run.path(),
-                                            "--continue",
-                                            "--set",
-                                            "train.time=2s",
-                                            "--set",
-                                            "model.size=0.1M",
-                                            "--set",
-                                            "optimizer.lr=auto"};
-  const ProcessResult begun = lmtrain(command);
-  ASSERT_EQ(begun.exit_code, 0) << begun;
-  const Json kept = config_of(run);
-  const ProcessResult again = lmtrain(command);
-  EXPECT_EQ(again.exit_code, 0) << again;
-  EXPECT_NE(again.err.find("not chosen again: --set train.time=2s, --set model.size=0.1M, --set "
-                           "optimizer.lr=auto"),
-            std::string::npos)
-      << again;
-  EXPECT_NE(again.err.find("is finished"), std::string::npos) << again;
-  EXPECT_EQ(config_of(run), kept);
+  const auto begin_and_go_on = [&](const std::string& name,
+                                   const std::vector<std::string>& overrides,
+                                   const std::string& left) {
+    const RunDir run(workspace / name);
+    std::vector<std::string> command = {"train", left_open(workspace, Json::object()), "--run-dir",
+                                        run.path(), "--continue"};
+    for (const std::string& override : overrides)
+      command.insert(command.end(), {"--set", override});
+    const ProcessResult begun = lmtrain(command);
+    ASSERT_EQ(begun.exit_code, 0) << begun;
+    const Json kept = config_of(run);
+    const ProcessResult again = lmtrain(command);
+    EXPECT_EQ(again.exit_code, 0) << again;
+    EXPECT_NE(again.err.find("not chosen again: " + left), std::string::npos) << again;
+    EXPECT_NE(again.err.find("is finished"), std::string::npos) << again;
+    EXPECT_EQ(config_of(run), kept);
+  };
+  begin_and_go_on("keys", {"train.time=2s", "model.size=0.1M", "optimizer.lr=auto"},
+                  "--set train.time=2s, --set model.size=0.1M, --set optimizer.lr=auto");
+  begin_and_go_on("objects",
+                  {R"(train={"time":"2s","max_time":"1h"})", R"(model={"size":"0.1M"})",
+                   R"(optimizer={"lr":"auto"})"},
+                  R"(--set train.time="2s", --set model.size="0.1M", --set optimizer.lr="auto")");
 }
 
 TEST(Choices, PlanAndTrainChooseTheSame) {

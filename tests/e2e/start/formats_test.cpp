@@ -143,6 +143,11 @@ TEST(Formats, EvaluationReadsByTheSameRules) {
   EXPECT_EQ(wrong.exit_code, 3) << wrong;
   EXPECT_NE(wrong.err.find("--text-field"), std::string::npos) << wrong;
   EXPECT_EQ(wrong.err.find("data.text_field"), std::string::npos) << wrong;
+  const std::string bad = workspace.write("bad.jsonl", "{\"text\": \"a b\"}\nno object\n");
+  const ProcessResult skipless = evaluate({"--data", bad, "--format", "jsonl"});
+  EXPECT_EQ(skipless.exit_code, 3) << skipless;
+  EXPECT_NE(skipless.err.find("bad.jsonl:2: not JSON at column 1"), std::string::npos) << skipless;
+  EXPECT_EQ(skipless.err.find("on_bad_line"), std::string::npos) << skipless;
   const auto refused = [&](const std::vector<std::string>& options, const char* part) {
     const ProcessResult result = evaluate(options);
     EXPECT_EQ(result.exit_code, 2) << result;

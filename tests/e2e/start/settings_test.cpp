@@ -57,6 +57,19 @@ TEST(Settings, ChangesOnResumeAreAnnouncedRecordedAndKept) {
   EXPECT_EQ(run.events("resume").size(), 1U);
 }
 
+TEST(Settings, OneFolderIsNamedForTheRun) {
+  const std::string folder = reference().fresh("named").string();
+  for (const char* command : {"train", "plan"}) {
+    const ProcessResult refused = lmtrain({command, reference().config, "--run-dir", folder,
+                                           "--set", "run_dir=" + folder + "-other"});
+    EXPECT_EQ(refused.exit_code, 2) << refused;
+    expect_parts(refused, {"both name the run folder"});
+  }
+  const ProcessResult both = lmtrain({"train", reference().config, "--run-dir", folder, "--set",
+                                      "run_dir=" + folder, "--dry-run"});
+  EXPECT_EQ(both.exit_code, 0) << both;
+}
+
 // Of a finished run, too, and by train --continue; a resume without a change has no such field.
 TEST(Settings, EveryWayToChangeThemIsRecorded) {
   const RunDir finished = reference().run.copy(reference().fresh("finished"));

@@ -94,6 +94,20 @@ TEST(Warnings, MoreThreadsThanProcessors) {
   }
 }
 
+TEST(Warnings, OfLibtorchAreLinesOfTheLog) {
+  const Workspace workspace;
+  const RunDir run(workspace / "run");
+  ProcessOptions options;
+  options.env["ATEN_CPU_CAPABILITY"] = "none such";
+  const ProcessResult result = lmtrain(
+      {"train", workspace.config(), "--run-dir", run.path(), "--set", "train.steps=1"}, options);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  const std::string line = "ignoring invalid value for ATEN_CPU_CAPABILITY: none such";
+  EXPECT_TRUE(contains(result.err, "warning: libtorch, ")) << result;
+  EXPECT_TRUE(contains(result.err, line)) << result;
+  EXPECT_TRUE(contains(read_text(run.folder() / "train.log"), line));
+}
+
 // torchrun would begin a run again that has ended by its time.
 TEST(Warnings, ATimeUnderALauncherThatRestarts) {
   const Workspace workspace;

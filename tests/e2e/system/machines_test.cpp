@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -118,19 +119,25 @@ TEST_F(Machines, OtherTextIsNamed) {
   }
 }
 
-// Also where both are on one machine, and only rank 0 prepares.
+// Also where both are on one machine, and only rank 0 prepares. The two runs wait at the same time.
 TEST_F(Machines, AKillWhileTheOtherPreparesEndsIt) {
   const fs::path cache = workspace_ / "cache";
   const FileLock lock = hold(cache);
-  for (const char* local_rank : {"0", "1"}) {
+  std::vector<std::unique_ptr<Ranks>> runs;
+  for (const std::string local_rank : {"0", "1"}) {
     std::vector<ProcessOptions> options = both();
     options[1].env["LOCAL_RANK"] = local_rank;
-    std::vector<std::string> command = train(cache.string(), "run");
-    command.insert(command.end(), {"--set", "parallel.timeout=12s"});
-    Ranks ranks(command, options);
+    std::vector<std::string> command = train(cache.string(), "run" + local_rank);
+    command.insert(command.end(), {"--set", "parallel.timeout=6s"});
+    runs.push_back(std::make_unique<Ranks>(command, options));
+  }
+  for (const auto& run : runs) {
+    Ranks& ranks = *run;
     EXPECT_TRUE(ranks[0].wait_until([&] { return waits_for_lock(ranks[0]); }));
     ranks[1].send(SIGKILL);
-    const ProcessResult result = ranks[0].wait();
+  }
+  for (const auto& run : runs) {
+    const ProcessResult result = (*run)[0].wait();
     EXPECT_EQ(result.exit_code, 5) << result;
     EXPECT_NE(result.err.find("rank 1 ("), std::string::npos) << result;
     EXPECT_NE(result.err.find("no sign of life"), std::string::npos) << result;
@@ -140,13 +147,16 @@ TEST_F(Machines, AKillWhileTheOtherPreparesEndsIt) {
 TEST_F(Machines, ASignalWhileTheyPrepareEndsBoth) {
   const fs::path cache = workspace_ / "cache";
   const FileLock lock = hold(cache);
+  std::vector<std::unique_ptr<Ranks>> runs;  // which wait at the same time
+  for (const char* name : {"run0", "run1"})
+    runs.push_back(std::make_unique<Ranks>(train(cache.string(), name), both()));
   for (const size_t told : {0, 1}) {
-    Ranks ranks(train(cache.string(), "run"), both());
+    Ranks& ranks = *runs[told];
     EXPECT_TRUE(ranks[0].wait_until([&] { return waits_for_lock(ranks[0]); }));
     EXPECT_TRUE(ranks[told].wait_until([&] { return ranks[told].catches(SIGTERM); }));
     ranks[told].send(SIGTERM);
-    expect_all(ranks.wait(), 128 + SIGTERM);
   }
+  for (const auto& ranks : runs) expect_all(ranks->wait(), 128 + SIGTERM);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "e2e/ranks.h"
 #include "e2e/references.h"
@@ -81,11 +82,19 @@ TEST(SharedSave, AProcessThatDoesNotWriteSendsItsTensors) {
 }
 
 // Killed while it writes: the older checkpoint is what the run goes on from, to the same bits.
+// The run with async and the run without wait at the same time.
 TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
   const Reference& one = reference(divided());
+  const std::filesystem::path busy = one.fresh("busy");
+  std::ofstream(busy).put('\n');
+  struct Killed {
+    RunDir run;
+    std::vector<std::string> command;
+    std::unique_ptr<Ranks> ranks;
+  };
+  std::vector<Killed> all;
   for (const bool async : {true, false}) {
     const RunDir run(one.fresh("killed"));
-    // Without async rank 0 waits in no exchange, and nothing breaks.
     const std::vector<std::string> command = {
         "train",
         one.config,
@@ -95,27 +104,28 @@ TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
         "--set",
         async ? "checkpoint.async=true" : "checkpoint.async=false",
         "--set",
-        "parallel.timeout=12s"};
-    const std::filesystem::path busy = one.fresh("busy");
-    std::ofstream(busy).put('\n');
-    const ProcessOptions slow = slow_disk("step_00000010", busy);
-    {
-      Ranks ranks(2, command, slow);
-      EXPECT_TRUE(ranks[0].wait_until([&] {
-        // Without async nothing follows the step.
-        return run.has_metrics_line(async ? "{\"step\":12," : "{\"step\":10,") &&
-               run.has_unfinished_checkpoint();
-      }));
-      ranks[1].send(SIGKILL);
-      const ProcessResult first = ranks[0].wait();
-      EXPECT_EQ(first.exit_code, 5) << first;
-      EXPECT_NE(first.err.find("rank 1 ("), std::string::npos) << first;
-    }
-    EXPECT_EQ(run.checkpoint_steps(), std::vector<int64_t>{5});
-    EXPECT_FALSE(run.has_unfinished_checkpoint());
-    std::filesystem::remove(busy);
-    expect_all(lmtrain_as(2, command), 0);
-    EXPECT_EQ(difference(run, one.run), "");
+        "parallel.timeout=6s"};
+    auto ranks = std::make_unique<Ranks>(2, command, slow_disk("step_00000010", busy));
+    EXPECT_TRUE((*ranks)[0].wait_until([&] {
+      // Without async rank 0 waits in no exchange, nothing breaks, and nothing follows the step.
+      return run.has_metrics_line(async ? "{\"step\":12," : "{\"step\":10,") &&
+             run.has_unfinished_checkpoint();
+    }));
+    (*ranks)[1].send(SIGKILL);
+    all.push_back({run, command, std::move(ranks)});
+  }
+  for (Killed& killed : all) {
+    const ProcessResult first = (*killed.ranks)[0].wait();
+    EXPECT_EQ(first.exit_code, 5) << first;
+    EXPECT_NE(first.err.find("rank 1 ("), std::string::npos) << first;
+    killed.ranks.reset();
+    EXPECT_EQ(killed.run.checkpoint_steps(), std::vector<int64_t>{5});
+    EXPECT_FALSE(killed.run.has_unfinished_checkpoint());
+  }
+  std::filesystem::remove(busy);
+  for (const Killed& killed : all) {
+    expect_all(lmtrain_as(2, killed.command), 0);
+    EXPECT_EQ(difference(killed.run, one.run), "");
   }
 }
 
@@ -151,7 +161,7 @@ TEST(SharedSave, AStoppedFirstEndsTheOther) {
   const std::filesystem::path busy = one.fresh("busy");
   // Rank 0 syncs this folder when it has made the one of a checkpoint in it.
   Ranks ranks(2,
-              {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=12s",
+              {"train", one.config, "--run-dir", run.path(), "--set", "parallel.timeout=6s",
                "--set", "checkpoint.every=20 steps"},
               slow_disk("/checkpoints", busy), /*one=*/0);
   EXPECT_TRUE(ranks[0].wait_until([&] { return run.has_metrics_line("{\"step\":1,"); }));
