@@ -23,7 +23,6 @@
 #include "eval/json_record.h"
 #include "eval/task_result.h"
 #include "prepare/prepare.h"
-#include "text/readers.h"
 #include "training/eval_data.h"
 
 namespace lmtrain {
@@ -96,8 +95,6 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
   try {
     tokenize_paths(paths, format, loaded.tokenizer_path(), loaded.add_bos(), loaded.add_eos(),
                    shard, loaded.num_threads());
-  } catch (const BadLine& line) {  // no option leaves out lines
-    throw Error(line.kind(), with_options(line.problem()));
   } catch (const Error& error) {
     throw Error(error.kind(), with_options(error.what()));
   }

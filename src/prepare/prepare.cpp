@@ -16,6 +16,7 @@
 #include "prepare/preparation.h"
 #include "prepare/token_files.h"
 #include "text/format.h"
+#include "text/readers.h"
 #include "text/sources.h"
 #include "tokenizer/tokenizer.h"
 
@@ -174,7 +175,12 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
     ++formats[corpus.files[document.location.file].format].documents;
   };
   DocumentBatches documents(corpus);
-  const NoDocuments skipped = encoder.encode(documents, HoldOut(), "tokenizing", add);
+  NoDocuments skipped;
+  try {
+    skipped = encoder.encode(documents, HoldOut(), "tokenizing", add);
+  } catch (const BadLine& line) {  // `eval` has no option that leaves out lines
+    throw Error(line.kind(), line.problem());
+  }
   require_few_bad_lines(skipped, "--data");
   if (skipped.bad_lines > 0) log_warning("--data: " + describe_bad_lines(skipped));
   log_note("evaluation text: " + describe_formats(formats));
