@@ -56,13 +56,15 @@ class BpeBacktracker {
   class Scratch {
    private:
     friend class BpeBacktracker;
-    std::vector<uint64_t> dead_;  // bits of places from which no tokens lead to the end
+    std::vector<uint64_t> dead_;   // bits of places from which no tokens lead to the end
+    std::vector<uint64_t> pairs_;  // by hash: two symbols, and whether they agree
   };
   // Appends the ids of a word to `ids`. Returns false, with `ids` unchanged, where no symbol has
   // the text at some place.
   bool encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
     const size_t first = ids.size();
     bool has_dead = false;
+    scratch.pairs_.resize(kPairs, kNoPair);
     int32_t next = longest(word, 0);
     for (size_t at = 0; at < word.size();) {
       // The longest token that agrees with the one before and does not lead to a dead place.
@@ -70,9 +72,7 @@ class BpeBacktracker {
       while (token >= 0) {
         const size_t end = at + tokens_[static_cast<size_t>(token)].size;
         const bool is_dead = has_dead && (scratch.dead_[end / 64] >> end % 64 & 1) != 0;
-        if (!is_dead &&
-            (ids.size() == first || !is_crossed(ids.back(), token, /*with_whole=*/true)))
-          break;
+        if (!is_dead && (ids.size() == first || agree(ids.back(), token, scratch))) break;
         token = tokens_[static_cast<size_t>(token)].shorter;
       }
       if (token >= 0) {
@@ -114,6 +114,19 @@ class BpeBacktracker {
   }
   // Returns false where two symbols have one text.
   bool add_texts(std::span<const std::string_view> texts);
+
+  // Most pairs of neighbours were neighbours before, and one look at 64 KiB of memory tells.
+  static constexpr size_t kPairs = size_t{1} << 13;
+  static constexpr uint64_t kNoPair = UINT64_MAX;
+  bool agree(int32_t left, int32_t right, Scratch& scratch) const {
+    // A symbol has less than 31 bits.
+    const uint64_t pair =
+        uint64_t{static_cast<uint32_t>(left)} << 32 | uint64_t{static_cast<uint32_t>(right)} << 1;
+    uint64_t& known = scratch.pairs_[pair * 0x9E3779B97F4A7C15ULL >> 51];
+    if ((known & ~uint64_t{1}) != pair)
+      known = pair | uint64_t{!is_crossed(left, right, /*with_whole=*/true)};
+    return (known & 1) != 0;
+  }
 
   // Returns the longest symbol at a place of a word; -1 without one.
   int32_t longest(std::string_view word, size_t begin) const {
