@@ -122,8 +122,8 @@ void ByteBpe::encode_symbols(std::string_view word, Scratch& scratch) const {
   constexpr unsigned char kThreeBytes = 0xE0;
   const size_t few = static_cast<unsigned char>(word.front()) >= kThreeBytes ? 16 : kFewBytes;
   if (word.size() <= few && encode_few_bytes(word, scratch.ids_)) return;
-  // Making a BpeBacktracker takes longer than the queue takes for some long words.
-  constexpr size_t kBytesOfQueue = size_t{1} << 16;
+  // The queue takes as long for so many bytes as making a BpeBacktracker.
+  constexpr size_t kBytesOfQueue = size_t{1} << 18;
   if (scratch.bytes_of_queue_ >= kBytesOfQueue && backtracker() &&
       backtracker_->encode(word, scratch.backtracker_, scratch.ids_))
     return;
