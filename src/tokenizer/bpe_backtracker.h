@@ -1,13 +1,10 @@
-// Encodes a word by byte pair encoding in time proportional to its length, without making the
-// merges: it takes the longest token that agrees with the token before it, and goes back where none
-// does (H. van Antwerpen, A. Neubeck: "So many tokens, so little time", 2024). The ids are those of
-// BpeMerge.
+// Encodes a word by byte pair encoding in time proportional to its length: it takes the longest
+// token that agrees with the token before, and goes back where none does (van Antwerpen, Neubeck:
+// "So many tokens, so little time", 2024). The ids are the same as BpeMerge gives.
 //
-// Two neighbouring tokens agree if BPE of their joined text gives these two tokens. Tokens of which
-// all neighbours agree are the encoding, if every merge comes after the merges of its two parts.
-// BpeBacktracker::of() refuses a model with another merge that a text could reach.
-//
-// It is immutable, so threads may share it. Each thread needs its own Scratch.
+// Two neighbours agree if BPE of their joined text gives these two tokens. If every merge comes
+// after the merges of its parts, tokens of which all neighbours agree are the encoding. The encoder
+// is immutable, so threads may share it. Each thread needs its own Scratch.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Keeps long words already encoded, with any number of ids, in at most 10 MiB. When it is full, it
-// forgets all words. One thread at a time may use a cache.
+// Keeps words already encoded that WordCache does not keep: of up to 4,096 bytes, with any number
+// of ids, in at most 10 MiB. A full cache forgets all words and begins anew. One thread at a time
+// may use it.
 #pragma once
 
 #include <cstdint>
