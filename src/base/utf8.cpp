@@ -29,6 +29,28 @@ size_t ascii_prefix(std::string_view text) {
   return size;
 }
 
+// Returns how many bytes from the front are characters of two or three bytes, each perhaps with an
+// ASCII character behind it, as far as a look at four bytes tells.
+size_t wide_prefix(std::string_view text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto byte = [&](int i) { return static_cast<unsigned char>(at[i]); };
+  while (end - at >= 4) {
+    const unsigned char lead = byte(0);
+    if (lead >= 0xC2 && lead < 0xE0 && is_utf8_continuation(at[1])) {
+      at += byte(2) < 0x80 ? 3 : 2;
+    } else if (lead > 0xE0 && lead < 0xF0 && lead != 0xED && is_utf8_continuation(at[1]) &&
+               is_utf8_continuation(at[2])) {
+      at += byte(3) < 0x80 ? 4 : 3;
+    } else if (lead == 0xE0 && byte(1) >= 0xA0 && byte(1) < 0xC0 && is_utf8_continuation(at[2])) {
+      at += byte(3) < 0x80 ? 4 : 3;
+    } else {
+      break;
+    }
+  }
+  return static_cast<size_t>(at - text.data());
+}
+
 }  // namespace
 
 size_t decode_utf8(std::string_view text, char32_t& code_point) {
@@ -56,13 +78,14 @@ size_t decode_utf8(std::string_view text, char32_t& code_point) {
 size_t valid_utf8_prefix(std::string_view text) {
   const char* const begin = text.data();
   for (;;) {
-    text.remove_prefix(ascii_prefix(text));
-    do {
-      char32_t code_point = 0;
-      const size_t size = decode_utf8(text, code_point);
-      if (size == 0) return static_cast<size_t>(text.data() - begin);
-      text.remove_prefix(size);
-    } while (!text.empty() && static_cast<unsigned char>(text.front()) >= 0x80);
+    text.remove_prefix(wide_prefix(text));
+    const size_t ascii = ascii_prefix(text);
+    text.remove_prefix(ascii);
+    if (ascii > 0) continue;
+    char32_t code_point = 0;
+    const size_t size = decode_utf8(text, code_point);
+    if (size == 0) return static_cast<size_t>(text.data() - begin);
+    text.remove_prefix(size);
   }
 }
 

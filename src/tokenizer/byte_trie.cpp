@@ -120,8 +120,9 @@ class ByteTrie::Builder {
 };
 
 ByteTrie::ByteTrie(std::vector<Entry> entries) : is_empty_(entries.empty()) {
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.text < b.text; });
+  const auto is_before = [](const Entry& a, const Entry& b) { return a.text < b.text; };
+  if (!std::is_sorted(entries.begin(), entries.end(), is_before))
+    std::stable_sort(entries.begin(), entries.end(), is_before);
   Builder(entries, cells_).build();
 }
 

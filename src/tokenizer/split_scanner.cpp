@@ -31,7 +31,7 @@ unsigned byte_at(const char* at) { return static_cast<unsigned char>(*at); }
 bool is_ascii(const char* at) { return byte_at(at) < 0x80; }
 
 // Returns the character at `at`, which is valid UTF-8 and not ASCII.
-Character wide_character(const char* at, const Flags& flags) {
+inline Character wide_character(const char* at, const Flags& flags) {
   const auto tail = [&](int i) { return char32_t{byte_at(at + i) & 0x3FU}; };
   const char32_t lead = byte_at(at);
   if (lead < 0xE0) return {flags.of((lead & 0x1FU) << 6 | tail(1)), 2};
@@ -72,6 +72,22 @@ inline const char* ascii_end(const char* at, const char* end) {
 #endif
   while (at < end && is_ascii(at) && (kAscii[byte_at(at)] & kFlag) != 0) ++at;
   return at;
+}
+
+// Returns the end of the characters from `at` on, ASCII or not, of which each has one of `set`.
+// `set` contains kFlag, and no other flag of an ASCII character.
+template <uint8_t kFlag>
+inline const char* run_end(const char* at, const char* end, uint8_t set, const Flags& characters) {
+  for (;;) {
+    while (at < end && !is_ascii(at)) {
+      const Character c = wide_character(at, characters);
+      if ((c.flags & set) == 0) return at;
+      at += c.size;
+    }
+    const char* const ascii = ascii_end<kFlag>(at, end);
+    if (ascii == at || ascii == end || is_ascii(ascii)) return ascii;
+    at = ascii;
+  }
 }
 
 inline const char* blanks_end(const char* at, const char* end) {
@@ -348,14 +364,7 @@ inline const char* SplitScanner::split_end(Text text, const char* at) const {
                                    ? *at == ' '
                                    : (flags & (Flags::kNumber | Flags::kNewline)) == 0;
     if (is_letter || may_be_prefix) {
-      const char* end = next;
-      for (;;) {
-        end = ascii_end<Flags::kLetter>(end, text.end);
-        if (end == text.end || is_ascii(end)) break;
-        const Character c = wide_character(end, characters);
-        if ((c.flags & letters_) == 0) break;
-        end += c.size;
-      }
+      const char* const end = run_end<Flags::kLetter>(next, text.end, letters_, characters);
       if (is_letter || end != next) return end;
     }
   }
@@ -494,13 +503,7 @@ const char* SplitScanner::cased_end(Text text, const char* at, const char* next,
     if ((c.flags & Flags::kLower) != 0) behind_both = end;
   }
   if (end < text.end && (c.flags & Flags::kLower) != 0) {
-    for (;;) {
-      end = ascii_end<Flags::kLower>(end, text.end);
-      if (end == text.end || is_ascii(end)) break;
-      c = wide_character(end, characters);
-      if ((c.flags & Flags::kLower) == 0) break;
-      end += c.size;
-    }
+    end = run_end<Flags::kLower>(end, text.end, Flags::kLower, characters);
   } else if (behind_both != begin) {
     end = behind_both;
   } else if (is_mark) {

@@ -61,7 +61,7 @@ struct TokenizerPipeline::Impl {
         normal_texts[static_cast<size_t>(token.id)] = normalizer.apply(token.content, scratch);
     }
     if (description.is_byte_level) {
-      bpe.emplace(description.model);
+      bpe.emplace(std::move(description.model));
     } else {
       character_bpe.emplace(description.model);
     }

@@ -39,16 +39,16 @@ class WordCache {
       __builtin_prefetch(&long_[key.hash & (long_.size() - 1)]);
       return key;
     }
+    const Mask& mask = kMasks[word.size()];
     if (end - word.data() >= 16) {
-      key.low = load(word.data()) & kMasks[std::min<size_t>(word.size(), 8)];
-      key.high = load(word.data() + 8) & kMasks[word.size() < 8 ? 0 : word.size() - 8];
+      key.low = load(word.data()) & mask.low;
+      key.high = (load(word.data() + 8) & mask.high) | mask.size;
     } else {
       std::array<char, 16> bytes{};
       std::memcpy(bytes.data(), word.data(), word.size());
       key.low = load(bytes.data());
-      key.high = load(bytes.data() + 8);
+      key.high = load(bytes.data() + 8) | mask.size;
     }
-    key.high |= uint64_t{word.size()} << 56;
     key.hash = mix(key.low ^ kMultiplier, key.high ^ kOtherMultiplier);
     __builtin_prefetch(&short_[key.hash & (short_.size() - 1)]);
     return key;
@@ -58,13 +58,9 @@ class WordCache {
   // if the cache does not have the word. `key` is key(word).
   size_t find(std::string_view word, const Key& key, int32_t* out) {
     if (word.size() <= kShortWord) {
-      ShortPair& pair = short_[key.hash & (short_.size() - 1)];
-      const bool is_second = !pair[0].is(key);
-      if (is_second && pair[1].is(key)) std::swap(pair[0], pair[1]);
-      if (!is_second || pair[0].is(key)) {
-        std::memcpy(out, pair[0].ids.data(), sizeof pair[0].ids);
-        return pair[0].high >> 60;
-      }
+      const size_t place = key.hash & (short_.size() - 1);
+      if (const size_t count = find_short(short_[place], key, out); count > 0) return count;
+      if (const size_t count = find_short(short_[place ^ 1], key, out); count > 0) return count;
       if (num_long_ == 0) return 0;
     }
     const uint64_t hash = word.size() <= kShortWord ? long_hash(word) : key.hash;
@@ -106,23 +102,42 @@ class WordCache {
   using Table = std::vector<Entry, HugePageAllocator<Entry>>;
   struct Short {
     uint64_t low = 0;
-    uint64_t high = 0;  // the number of ids in bits 60 to 63; 0: no word
+    uint64_t high = 0;  // the number of ids in bits 60 to 62; 0: no word
     std::array<int32_t, kShortIds> ids;
-    bool is(const Key& key) const { return low == key.low && (high ^ key.high) << 4 == 0; }
+    bool is(const Key& key) const { return ((low ^ key.low) | (high ^ key.high) << 4) == 0; }
   };
   struct alignas(64) ShortPair : std::array<Short, 2> {};
   static_assert(sizeof(ShortPair) == 64);
+  // Bit 63 of Short::high tells that the word was used since another one came to its line.
+  static constexpr uint64_t kUsed = uint64_t{1} << 63;
+  // Which of the two words it is, no branch asks: that could not be predicted.
+  static size_t find_short(ShortPair& pair, const Key& key, int32_t* out) {
+    const bool is_first = pair[0].is(key);
+    const bool is_second = pair[1].is(key);
+    Short& entry = pair[static_cast<size_t>(is_second)];
+    std::memcpy(out, entry.ids.data(), sizeof entry.ids);
+    if ((static_cast<int>(is_first) | static_cast<int>(is_second)) == 0) return 0;
+    if ((entry.high & kUsed) == 0) entry.high |= kUsed;
+    return entry.high >> 60 & 7;
+  }
   static constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   static constexpr uint64_t kOtherMultiplier = 0xD1B54A32D192ED03ULL;
-  static constexpr std::array<uint64_t, 9> kMasks = {0,
-                                                     0xFF,
-                                                     0xFFFF,
-                                                     0xFFFFFF,
-                                                     0xFFFFFFFF,
-                                                     0xFFFFFFFFFF,
-                                                     0xFFFFFFFFFFFF,
-                                                     0xFFFFFFFFFFFFFF,
-                                                     0xFFFFFFFFFFFFFFFF};
+  // The bytes of a short word, by its size, and the size as in Key::high.
+  struct alignas(32) Mask {
+    uint64_t low;
+    uint64_t high;
+    uint64_t size;
+  };
+  static constexpr std::array<Mask, kShortWord + 1> kMasks = [] {
+    std::array<Mask, kShortWord + 1> masks{};
+    for (size_t size = 0; size < masks.size(); ++size) {
+      const auto bytes = [](size_t count) {
+        return count == 0 ? 0 : count >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * count) - 1;
+      };
+      masks[size] = {bytes(size), bytes(size < 8 ? 0 : size - 8), uint64_t{size} << 56};
+    }
+    return masks;
+  }();
   static uint64_t mix(uint64_t a, uint64_t b) {
     using Wide = unsigned __int128;
     const Wide product = Wide{a} * b;
@@ -170,10 +185,20 @@ class WordCache {
     add(entry, hash);
   }
   void add(const Short& entry, uint64_t hash) {
-    ShortPair& pair = short_[hash & (short_.size() - 1)];
-    if (pair[1].high == 0) ++num_short_;
-    pair[1] = pair[0];
-    pair[0] = entry;
+    const size_t place = hash & (short_.size() - 1);
+    // Where a word has no room, it goes to the other line of a pair of lines.
+    for (const size_t line : {place, place ^ 1}) {
+      for (Short& free : short_[line]) {
+        if (free.high != 0) continue;
+        free = entry;
+        ++num_short_;
+        return;
+      }
+    }
+    ShortPair& pair = short_[place];
+    Short& old = pair[(pair[1].high & kUsed) == 0 ? 1 : 0];
+    for (Short& word : pair) word.high &= ~kUsed;
+    old = entry;
   }
   void grow_short() {
     Table<ShortPair> old(2 * short_.size());

@@ -23,6 +23,25 @@ TEST(Utf8, ValidAndInvalid) {
   EXPECT_EQ(valid_utf8_prefix(""), 0U);
 }
 
+// Characters of several bytes are checked in another way than one by one.
+TEST(Utf8, FindsTheFirstMalformedByteBetweenAnyOthers) {
+  constexpr std::string_view kBytes =
+      "a\x7F\x80\x8F\x90\x9F\xA0\xBF\xC1\xC2\xDF\xE0\xE1\xED\xEF\xF0\xF4\xF5";
+  std::string text;
+  for (size_t i = 0; i < kBytes.size() * kBytes.size() * kBytes.size() * kBytes.size(); ++i) {
+    text = "\xD0\xB6";
+    for (size_t rest = i, k = 0; k < 4; ++k, rest /= kBytes.size())
+      text += kBytes[rest % kBytes.size()];
+    text += "\xE4\xB8\xADz\xC3\xA9";
+    size_t expected = 0;
+    char32_t code_point = 0;
+    for (std::string_view rest = text; const size_t size = decode_utf8(rest, code_point);
+         rest.remove_prefix(size))
+      expected += size;
+    ASSERT_EQ(valid_utf8_prefix(text), expected) << i;
+  }
+}
+
 TEST(Utf8, AMalformedByteIsReplacedByItself) {
   const auto replaced = [](std::string_view text) {
     std::string out = "before ";

@@ -117,8 +117,8 @@ BpeModel random_model(std::mt19937_64& random, size_t count, bool ignores_merges
   return model;
 }
 
-// Long words are cut where no merge joins two characters, and the parts are remembered.
-TEST(ByteBpe, CutsLongWordsWithoutOtherIds) {
+// Long words are joined by a queue, and remembered.
+TEST(ByteBpe, WordsOfAnyCharactersHaveTheIdsOfTheDefinition) {
   std::mt19937_64 random(17);
   for (int trial = 0; trial < 60; ++trial) {
     const BpeModel model = random_model(random, 1 + random() % 60, trial % 2 == 1);
@@ -149,30 +149,24 @@ TEST(ByteBpe, AMergeThatNoWordNeedsIsNoObstacle) {
   EXPECT_EQ(Ids(ids.ids().begin(), ids.ids().end()), (Ids{'a', 'b'}));
 }
 
-TEST(ByteBpe, CutsBetweenCharactersThatNoTokenHas) {
-  BpeModel model;
-  for (int byte = 0; byte < 256; ++byte)
-    model.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
-  const auto add = [&](int32_t left, int32_t right) {
-    model.merges.push_back({left, right, static_cast<int32_t>(model.tokens.size())});
-    model.tokens.emplace_back(*model.tokens[static_cast<size_t>(left)] +
-                              *model.tokens[static_cast<size_t>(right)]);
-    return model.merges.back().joined;
-  };
-  const int32_t middle = add(add(0xE4, 0xB8), 0xAD);  // U+4E2D
-  const int32_t letter = add(add(0xE6, 0x96), 0x87);  // U+6587
-  add(middle, letter);
-  add(0x87, 0xF0);  // the ends of two characters
-  const CutPlaces cuts(model);
-  EXPECT_EQ(cuts.part_size("中文中"), 6U);
-  EXPECT_EQ(cuts.part_size("文中"), 3U);
-  EXPECT_EQ(cuts.part_size("文😀"), 7U);
-  EXPECT_EQ(cuts.part_size("中😀"), 3U);
-  EXPECT_EQ(cuts.part_size("ab"), 1U);
-  EXPECT_EQ(cuts.part_size("\x80"
-                           "b"),
-            2U);  // malformed
-  EXPECT_EQ(cuts.part_size("a\xE4\xB8"), 3U);
+// A scratch that has seen many long words encodes them in another way.
+TEST(ByteBpe, LongWordsKeepTheirIdsAfterMany) {
+  std::mt19937_64 random(23);
+  for (const bool ignores_merges : {false, true}) {
+    const BpeModel model = random_model(random, 150, ignores_merges);
+    const Definition definition(model);
+    const ByteBpe bpe(model);
+    ByteBpe::Scratch scratch;
+    IdBuffer ids;
+    bpe.encode_word(text_of(random, 200'000), scratch, ids);
+    for (int i = 0; i < 300; ++i) {
+      const std::string word = text_of(random, 1 + random() % 60);
+      ids.clear();
+      bpe.encode_word(word, scratch, ids);
+      EXPECT_EQ(Ids(ids.ids().begin(), ids.ids().end()), definition.encode(word))
+          << testing::PrintToString(word);
+    }
+  }
 }
 
 }  // namespace
