@@ -81,6 +81,85 @@ void swiglu_backward(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up
   }
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// cross_entropy's passes over the whole rounds of vectors in a row. A processor with AVX2 looks too
+// few operations ahead to take the exponentials of a plain loop side by side.
+
+// Replaces each x[i] by exp_approx(x[i]), each operation for all of them before the next one.
+template <int kCount>
+[[gnu::always_inline]] inline void exp_approx_together(Vector (&x)[kCount]) {
+  Vector shifted[kCount], r[kCount], p[kCount];
+  const auto each = [&](auto f) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) f(i);
+  };
+  each([&](int i) { x[i] = -87.0F > x[i] ? Vector{} - 87.0F : x[i]; });
+  each([&](int i) { x[i] = 88.0F < x[i] ? Vector{} + 88.0F : x[i]; });
+  each([&](int i) { shifted[i] = x[i] * 1.44269504088896341F + 12583039.0F; });
+  each([&](int i) { r[i] = shifted[i] - 12583039.0F; });
+  each([&](int i) { x[i] = x[i] - r[i] * 0.693359375F; });
+  each([&](int i) { r[i] = x[i] - r[i] * -2.12194440e-4F; });
+  each([&](int i) { p[i] = 1.9875691500e-4F * r[i] + 1.3981999507e-3F; });
+  each([&](int i) { p[i] = p[i] * r[i] + 8.3334519073e-3F; });
+  each([&](int i) { p[i] = p[i] * r[i] + 4.1665795894e-2F; });
+  each([&](int i) { p[i] = p[i] * r[i] + 1.6666665459e-1F; });
+  each([&](int i) { p[i] = p[i] * r[i] + 5.0000001201e-1F; });
+  each([&](int i) { p[i] = p[i] * r[i] * r[i] + r[i] + 1.0F; });
+  each([&](int i) {
+    const Bits power = __builtin_bit_cast(Bits, shifted[i]) << 23;
+    x[i] = p[i] * __builtin_bit_cast(Vector, power);
+  });
+}
+
+// The result of the first `count` numbers.
+struct OfRounds {
+  float value;
+  int64_t count;
+};
+
+// Returns the largest number, and at least `largest`.
+inline OfRounds largest_of_rounds(const float* x, int64_t count, float largest) {
+  constexpr int kTogether = 8;
+  constexpr int64_t kRound = kTogether * kLanes;
+  Vector most[kTogether];
+  for (Vector& lanes : most) lanes = Vector{} + largest;
+  int64_t i = 0;
+  for (; i + kRound <= count; i += kRound) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kTogether; ++j) {
+      Vector numbers;
+      __builtin_memcpy(&numbers, x + i + j * kLanes, sizeof numbers);
+      most[j] = larger(most[j], numbers);
+    }
+  }
+  for (const Vector& lanes : most) most[0] = larger(most[0], lanes);
+  return {largest_lane(most[0]), i};
+}
+
+// Replaces each number by its exp_approx(x[i] - largest); returns their sum.
+inline OfRounds exp_of_rounds(float* x, int64_t count, float largest) {
+  constexpr int kTogether = 4;
+  constexpr int64_t kRound = kTogether * kLanes;
+  Vector sums[kTogether] = {};
+  int64_t i = 0;
+  for (; i + kRound <= count; i += kRound) {
+    Vector v[kTogether];
+#pragma GCC unroll 4
+    for (int j = 0; j < kTogether; ++j) {
+      __builtin_memcpy(&v[j], x + i + j * kLanes, sizeof v[j]);
+      v[j] -= largest;
+    }
+    exp_approx_together(v);
+#pragma GCC unroll 4
+    for (int j = 0; j < kTogether; ++j) {
+      __builtin_memcpy(x + i + j * kLanes, &v[j], sizeof v[j]);
+      sums[j] += v[j];
+    }
+  }
+  return {sum_of_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])), i};
+}
+#endif
+
 template <class T>
 float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, float z_loss,
                     float* scratch) {
@@ -92,8 +171,16 @@ float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, 
     return 0;
   }
   float largest = load(logits);
+  int64_t begin = 0;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const OfRounds rounds = largest_of_rounds(logits, vocab, largest);
+    largest = rounds.value;
+    begin = rounds.count;
+  }
+#endif
 #pragma omp simd reduction(max : largest)
-  for (int64_t i = 0; i < vocab; ++i) {
+  for (int64_t i = begin; i < vocab; ++i) {
     const float value = load(logits + i);
     largest = value > largest ? value : largest;
   }
@@ -106,8 +193,16 @@ float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, 
   }
   float* exps = scratch;
   if constexpr (sizeof(T) == sizeof(float)) exps = logits;
+  begin = 0;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const OfRounds rounds = exp_of_rounds(logits, vocab, largest);
+    sum = rounds.value;
+    begin = rounds.count;
+  }
+#endif
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < vocab; ++i) {
+  for (int64_t i = begin; i < vocab; ++i) {
     const float value = exp_approx(load(logits + i) - largest);
     exps[i] = value;
     sum += value;
