@@ -18,7 +18,7 @@ constexpr double kMostTokens = 20e6;
 
 // A run of T tokens has batches of kBatchFactor * T^kBatchPower tokens, and of at least
 // kLeastBatchOfWidth * hidden_size.
-constexpr double kBatchFactor = 0.3;
+constexpr double kBatchFactor = 0.4;
 constexpr double kBatchPower = 0.6;
 // The longest rows of a run.
 constexpr int64_t kShortest = 128;
@@ -144,8 +144,8 @@ void choose_max_length(Config& config, const RunFacts& facts, double tokens, Cho
           kRows, " rows of it"));
 }
 
-// The batch grows with the run's tokens: 1,024 at 1M and 2,048 at 4.4M were measured, and the law
-// gives 0.5M at 30B (Brown et al. 2020).
+// The batch grows with the run's tokens: 1,024 at 1M, 2,048 at 2.2M and 4.4M were measured, and the
+// law gives 0.5M at 30B (Brown et al. 2020).
 int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
   const auto wanted = std::bit_floor(static_cast<uint64_t>(wanted_batch(config, tokens)));
   int64_t unit = config.sequence.max_length * std::max<int64_t>(1, facts.num_processes);

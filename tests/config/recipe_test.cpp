@@ -173,14 +173,15 @@ TEST(Recipe, TheBatchGrowsWithTheTokens) {
         .batch.tokens;
   };
   EXPECT_EQ(batch("1M", "auto"), 1024);
-  EXPECT_EQ(batch("4.4M", "auto"), 2048);
+  EXPECT_EQ(batch("2.2M", "auto"), 2048);
+  EXPECT_EQ(batch("4.6M", "auto"), 2048);
   EXPECT_EQ(batch("1B", "auto"), 65536);
   EXPECT_EQ(batch("10B", "auto"), 262144);
   EXPECT_EQ(batch("300K", "7M"), 8 * 256);
   // With steps the batch is that of the tokens that they make.
   const Config config = chosen(R"("train": {"steps": 2000})");
   const double tokens = 2000.0 * static_cast<double>(config.batch.tokens);
-  EXPECT_NEAR(std::log2(0.3 * std::pow(tokens, 0.6) / static_cast<double>(config.batch.tokens)), 0,
+  EXPECT_NEAR(std::log2(0.4 * std::pow(tokens, 0.6) / static_cast<double>(config.batch.tokens)), 0,
               1);
 }
 
