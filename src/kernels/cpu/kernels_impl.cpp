@@ -81,10 +81,26 @@ void swiglu_backward(const T* dy, const T* gate, const T* up, T* d_gate, T* d_up
   }
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
 // cross_entropy's passes over the whole rounds of vectors in a row. A processor with AVX2 looks too
-// few operations ahead to take the exponentials of a plain loop side by side.
+// few operations ahead to take the exponentials of a plain loop side by side. Other processors and
+// types have no rounds.
 
+// The result of the first `count` numbers.
+struct OfRounds {
+  float value;
+  int64_t count;
+};
+
+template <class T>
+OfRounds largest_of_rounds(const T* /*x*/, int64_t /*count*/, float largest) {
+  return {largest, 0};
+}
+template <class T>
+OfRounds exp_of_rounds(T* /*x*/, int64_t /*count*/, float /*largest*/) {
+  return {0, 0};
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
 // Replaces each x[i] by exp_approx(x[i]), each operation for all of them before the next one.
 template <int kCount>
 [[gnu::always_inline]] inline void exp_approx_together(Vector (&x)[kCount]) {
@@ -110,12 +126,6 @@ template <int kCount>
     x[i] = p[i] * __builtin_bit_cast(Vector, power);
   });
 }
-
-// The result of the first `count` numbers.
-struct OfRounds {
-  float value;
-  int64_t count;
-};
 
 // Returns the largest number, and at least `largest`.
 inline OfRounds largest_of_rounds(const float* x, int64_t count, float largest) {
@@ -170,17 +180,10 @@ float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, 
     }
     return 0;
   }
-  float largest = load(logits);
-  int64_t begin = 0;
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (sizeof(T) == sizeof(float)) {
-    const OfRounds rounds = largest_of_rounds(logits, vocab, largest);
-    largest = rounds.value;
-    begin = rounds.count;
-  }
-#endif
+  const OfRounds looked_at = largest_of_rounds(logits, vocab, load(logits));
+  float largest = looked_at.value;
 #pragma omp simd reduction(max : largest)
-  for (int64_t i = begin; i < vocab; ++i) {
+  for (int64_t i = looked_at.count; i < vocab; ++i) {
     const float value = load(logits + i);
     largest = value > largest ? value : largest;
   }
@@ -193,16 +196,10 @@ float cross_entropy(T* logits, int64_t vocab, int64_t target, float grad_scale, 
   }
   float* exps = scratch;
   if constexpr (sizeof(T) == sizeof(float)) exps = logits;
-  begin = 0;
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (sizeof(T) == sizeof(float)) {
-    const OfRounds rounds = exp_of_rounds(logits, vocab, largest);
-    sum = rounds.value;
-    begin = rounds.count;
-  }
-#endif
+  const OfRounds replaced = exp_of_rounds(logits, vocab, largest);
+  sum = replaced.value;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = begin; i < vocab; ++i) {
+  for (int64_t i = replaced.count; i < vocab; ++i) {
     const float value = exp_approx(load(logits + i) - largest);
     exps[i] = value;
     sum += value;
