@@ -2,9 +2,10 @@
 // token that agrees with the token before, and goes back where none does (van Antwerpen, Neubeck:
 // "So many tokens, so little time", 2024). The ids are the same as BpeMerge gives.
 //
-// Two neighbours agree if BPE of their joined text gives these two tokens. If every merge comes
-// after the merges of its parts, tokens of which all neighbours agree are the encoding. The encoder
-// is immutable, so threads may share it. Each thread needs its own Scratch.
+// Two neighbours agree if BPE of their joined text gives these two tokens. A model must make every
+// merge after the merges of its two parts. Then a word has one row of tokens in which all
+// neighbours agree, and this row is its encoding. The encoder is immutable, so threads may share
+// it. Each thread needs its own Scratch.
 #pragma once
 
 #include <cstdint>
@@ -113,13 +114,14 @@ class BpeBacktracker {
   bool add_texts(std::span<const std::string_view> texts);
 
   // Most pairs of neighbours were neighbours before, and one look at 64 KiB of memory tells.
-  static constexpr size_t kPairs = size_t{1} << 13;
+  static constexpr int kPairBits = 13;
+  static constexpr size_t kPairs = size_t{1} << kPairBits;
   static constexpr uint64_t kNoPair = UINT64_MAX;
   bool agree(int32_t left, int32_t right, Scratch& scratch) const {
     // A symbol has less than 31 bits.
     const uint64_t pair =
         uint64_t{static_cast<uint32_t>(left)} << 32 | uint64_t{static_cast<uint32_t>(right)} << 1;
-    uint64_t& known = scratch.pairs_[pair * 0x9E3779B97F4A7C15ULL >> 51];
+    uint64_t& known = scratch.pairs_[pair * 0x9E3779B97F4A7C15ULL >> (64 - kPairBits)];
     if ((known & ~uint64_t{1}) != pair)
       known = pair | uint64_t{!is_crossed(left, right, /*with_whole=*/true)};
     return (known & 1) != 0;
