@@ -191,7 +191,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   config.origins = reader.origins();
   config.origins.by_person = author == ConfigAuthor::kPerson;
   resolve_defaults(config);
-  write_out_base_width(config, /*is_of_run=*/author == ConfigAuthor::kRun);
+  write_out_base_width(config, /*is_of_run=*/author != ConfigAuthor::kPerson);
   if (folder.model) config.init_from = folder.folder;
   if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
     config.tokenizer.model = folder.tokenizer_model;
@@ -200,7 +200,7 @@ Config parse_config(std::string_view text, const std::string& origin,
   if (json.root->is(JsonNode::Type::kObject)) {
     check_architectures(json.root->find("model"), config.model, "model.", reader);
     check_attention_bias(json.root->find("model"), config.model, "model.", reader);
-    check_config(config, reader);
+    if (author != ConfigAuthor::kRank) check_config(config, reader);
   }
 
   problems.insert(problems.end(), reader.problems().begin(), reader.problems().end());

@@ -22,7 +22,9 @@ struct JsonNode;  // config/json_reader.h
 // Says who wrote the config. kPerson: the folder that `init_from` names gives the model's defaults,
 // and a key that contradicts it is an error. The recipe may choose settings (config/recipe.h).
 // kRun: a run's own config.json holds every key, and needs neither the folder nor the recipe.
-enum class ConfigAuthor { kPerson, kRun };
+// kRank: rank 0 sends it, perhaps before all is chosen, and has checked it; check_config() is not
+// called.
+enum class ConfigAuthor { kPerson, kRun, kRank };
 
 // Chooses the checkpoint when `init_from` names a run folder: returns its folder, which the config
 // keeps, or throws Error where there is none. With an empty function a run folder is a problem.

@@ -21,7 +21,7 @@ std::optional<Value> value_if_any(const Json& json) {
 }
 
 Config config_of(const Json& json) {
-  return parse_config(json.dump(), "the config of rank 0", {}, ConfigAuthor::kRun);
+  return parse_config(json.dump(), "the config of rank 0", {}, ConfigAuthor::kRank);
 }
 
 Json json_of(const PrepareOrder& order) { return {{"prepare", config_to_json(order.config)}}; }

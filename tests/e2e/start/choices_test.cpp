@@ -1,6 +1,7 @@
 // What lmtrain chooses where a config leaves it the choice: train.time, model.size and the recipe.
 #include <gtest/gtest.h>
 
+#include "e2e/ranks.h"
 #include "e2e/workspace.h"
 
 namespace lmtrain::testing {
@@ -94,6 +95,25 @@ TEST(Choices, TheSameCommandGoesOnWithWhatItChose) {
                   {R"(train={"time":"2s","max_time":"1h"})", R"(model={"size":"0.1M"})",
                    R"(optimizer={"lr":"auto"})"},
                   R"(--set train.time="2s", --set model.size="0.1M", --set optimizer.lr="auto")");
+}
+
+// The other processes prepare data before rank 0 has chosen anything.
+TEST(Choices, SeveralProcessesChooseAsOne) {
+  const Workspace workspace;
+  const Json exact = {{"sum", "exact"}, {"parts", 4}};
+  // Whole rows of 64, and not of the 1024 that a row has unless it is chosen.
+  const std::string config = left_open(workspace, {{"train", {{"time", "3s"}}},
+                                                   {"sequence", {{"max_length", nullptr}}},
+                                                   {"batch", {{"tokens", 384}}},
+                                                   {"parallel", exact}});
+  const RunDir run(workspace / "run");
+  expect_all(lmtrain_as(2, {"train", config, "--run-dir", run.path()}), 0);
+  EXPECT_EQ(run.status().at("state"), "done");
+  const std::string own = (run.folder() / "config.json").string();
+  const RunDir again(workspace / "again");
+  const ProcessResult result = lmtrain({"train", own, "--run-dir", again.path()});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(difference(run, again), "");
 }
 
 TEST(Choices, PlanAndTrainChooseTheSame) {
