@@ -84,6 +84,7 @@ struct BatchOrder::Impl {
   explicit Impl(const BatchOrderSpec& spec);
 
   void make_streams();
+  void extend(const Replan& replan, const Poll& poll);
   void summarize();
   // Passes of one group over its rows of a length before row `j` of that length's stream.
   double passes(size_t index, size_t group, int64_t j) const;
@@ -120,9 +121,12 @@ BatchOrder::Impl::Impl(const BatchOrderSpec& spec)
   }
   plan.emplace(streams, spec.sequence, batch_tokens, key);
   plan->extend(0, spec.run, spec.poll);
-  for (const Replan& replan : spec.replans)
-    plan->extend(replan.first_batch, replan.left, spec.poll);
+  for (const Replan& replan : spec.replans) extend(replan, spec.poll);
   summarize();
+}
+
+void BatchOrder::Impl::extend(const Replan& replan, const Poll& poll) {
+  plan->extend(replan.first_batch, replan.left, poll, /*keeps_pace=*/replan.pace.has_value());
 }
 
 void BatchOrder::Impl::make_streams() {
@@ -169,6 +173,8 @@ double BatchOrder::Impl::group_epochs(size_t group, int64_t k) const {
 
 void BatchOrder::Impl::summarize() {
   const int64_t num_batches = plan->num_batches();
+  num_targets = 0;
+  lengths.clear();
   for (size_t i = 0; i < streams.size(); ++i) {
     const int64_t end = plan->row_before(num_batches, i);
     double trained = 0;
@@ -244,6 +250,11 @@ Batch BatchOrder::Impl::batch(int64_t k, const BatchShare& share) const {
 BatchOrder::BatchOrder(const BatchOrderSpec& spec) : impl_(std::make_unique<Impl>(spec)) {}
 
 BatchOrder::~BatchOrder() = default;
+
+void BatchOrder::replan(const Replan& replan, const Poll& poll) {
+  impl_->extend(replan, poll);
+  impl_->summarize();
+}
 
 int64_t BatchOrder::num_batches() const { return impl_->plan->num_batches(); }
 int64_t BatchOrder::num_targets() const { return impl_->num_targets; }

@@ -10,7 +10,8 @@
 //
 // Each length is one endless stream of rows, permuted anew each epoch; sources of different weight
 // are interleaved in it (row_stream.h). The plan (batch_plan.h) says which length comes when; a row
-// above the cap of its batch is divided into rows of the cap. Nothing changes after construction.
+// above the cap of its batch is divided into rows of the cap. After construction only replan()
+// changes anything.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,11 @@ class BatchOrder {
   // throws.
   explicit BatchOrder(const BatchOrderSpec& spec);
   ~BatchOrder();
+
+  // Adds a replan. No other thread may use the order meanwhile. Throws Error(kInternal) if it
+  // begins before an earlier replan; Error(kConfig) as the constructor does; and what the poll
+  // throws.
+  void replan(const Replan& replan, const Poll& poll = throw_if_stopped);
 
   // Returns the number of batches of the planned run: exact for `steps` and `epochs`; for `tokens`
   // the number expected to reach them.

@@ -230,6 +230,17 @@ int64_t LengthCap::at(int64_t batch) const {
   return std::prev(after)->length;
 }
 
+LengthCap LengthCap::with_left(int64_t batch, int64_t left, int64_t new_left) const {
+  LengthCap moved;
+  const double ratio = static_cast<double>(new_left) / static_cast<double>(left);
+  for (const Step& step : steps_) {
+    const auto after = static_cast<double>(step.first_batch - batch);
+    moved.add(static_cast<double>(step.first_batch) + std::max(0.0, after) * (ratio - 1),
+              step.length);
+  }
+  return moved;
+}
+
 void LengthCap::add(double first_batch, int64_t length) {
   // Quotients of decimals may lie a hair above the batch they mean.
   const double whole = std::ceil(first_batch - 1e-9 * std::max(1.0, first_batch));
@@ -313,7 +324,19 @@ std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts
   throw Error(ErrorKind::kInternal, "sequence.schedule.type is a schedule without an order");
 }
 
-void BatchPlan::extend(int64_t first_batch, const RunLength& run, const Poll& poll) {
+std::vector<uint8_t> BatchPlan::rest_of_lengths(int64_t first_batch, int64_t count) const {
+  const Period& before = periods_.back();
+  const int64_t begin = first_batch - before.first_batch;
+  const int64_t left = before.planned.size() - begin;
+  std::vector<uint8_t> order;
+  order.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i)
+    order.push_back(static_cast<uint8_t>(before.planned.at(begin + i * left / count)));
+  return order;
+}
+
+void BatchPlan::extend(int64_t first_batch, const RunLength& run, const Poll& poll,
+                       bool keeps_pace) {
   if (periods_.empty() ? first_batch != 0 : first_batch < periods_.back().first_batch) {
     throw Error(ErrorKind::kInternal, "plans of the order of data are themselves out of order");
   }
@@ -337,7 +360,15 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run, const Poll& po
     throw Error(ErrorKind::kConfig,
                 str("train.epochs: ", run.epochs, " of this corpus is not one row"));
   }
-  num_batches_ = first_batch + total;
+  // Past its plan a run has no rest to go through.
+  const int64_t left = std::exchange(num_batches_, first_batch + total) - first_batch;
+  if (keeps_pace && left > 0) {
+    const LengthCap cap = periods_.back().cap.with_left(first_batch, left, total);
+    LengthSequence lengths(rest_of_lengths(first_batch, total), streams_.size(), poll);
+    periods_.push_back(
+        {first_batch, std::move(first_row), std::move(end_row), std::move(lengths), cap});
+    return;
+  }
   const double epoch = std::accumulate(positions_.begin(), positions_.end(), 0.0);
   const RunClock clock{
       .total = static_cast<double>(num_batches_),

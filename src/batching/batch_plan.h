@@ -91,9 +91,13 @@ class LengthCap {
 
   // Returns the longest row allowed in a batch, in positions. Requires batch >= 0.
   int64_t at(int64_t batch) const;
+  // Returns this cap with the steps after `batch` moved: `left` batches from there on become
+  // `new_left`. Both are above 0.
+  LengthCap with_left(int64_t batch, int64_t left, int64_t new_left) const;
   const std::vector<Step>& steps() const { return steps_; }  // ascending, the first at batch 0
 
  private:
+  LengthCap() = default;
   void add(double first_batch, int64_t length);
 
   std::vector<Step> steps_;
@@ -120,12 +124,13 @@ class BatchPlan {
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
-  // Plans `run` from first_batch on. After an exception the plan cannot be used. Throws the errors
-  // of LengthCap and of `poll`, and:
+  // Plans `run` from first_batch on. With `keeps_pace` lengths and caps are the rest of the plan
+  // before, as if each of its batches were longer or shorter. After an exception the plan cannot be
+  // used. Throws the errors of LengthCap and of `poll`, and:
   //   Error(kInternal)  first_batch is not 0 in the first call, or is less than in the call before
   //   Error(kConfig)    not exactly one member of `run` is above 0; `run` has more than 2^30
   //                     batches; or it has no batch in the first call
-  void extend(int64_t first_batch, const RunLength& run, const Poll& poll);
+  void extend(int64_t first_batch, const RunLength& run, const Poll& poll, bool keeps_pace = false);
 
   int64_t num_batches() const { return num_batches_; }
   // Returns the slot of batch k. Any k >= 0 is allowed, but past the end of an `epochs` run it
@@ -159,6 +164,9 @@ class BatchPlan {
                                      const std::vector<int64_t>& end_row) const;
   std::vector<uint8_t> order_lengths(const std::vector<int64_t>& counts, int64_t first_batch,
                                      const Poll& poll) const;
+  // Returns `count` lengths: the order of the last period from first_batch to its end, each of its
+  // entries as often as it takes.
+  std::vector<uint8_t> rest_of_lengths(int64_t first_batch, int64_t count) const;
   const Period& period_of(int64_t k) const;
   int64_t batches_before(const Period& period, int64_t k, size_t index) const;
 

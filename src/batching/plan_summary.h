@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lmtrain {
@@ -16,11 +17,24 @@ struct RunLength {
   double epochs = 0;
 };
 
-// A change of the run's length on resume. The batches from `first_batch` on are planned anew.
-// Earlier batches stay as they are, and the stream of each length goes on where it was.
+// The point from which a run goes through the rest of its schedules faster or slower, so that they
+// end with it.
+struct Pace {
+  int64_t tokens = 0;  // targets that the run had trained there
+  double done = 0;     // RunClock::done() there
+  bool operator==(const Pace&) const = default;
+};
+
+// A change of the run's length. The batches from `first_batch` on are planned anew. Earlier batches
+// stay as they are, and the stream of each length goes on where it was.
+//
+// A person changes the length on resume: schedules then count from the beginning of the run to its
+// new end. A run with train.time changes its length on its way: it has a `pace`, its learning rate
+// makes no jump, and its lengths come in the order in which they would have come.
 struct Replan {
   int64_t first_batch = 0;
   RunLength left;  // steps and tokens: from first_batch on; epochs: of the whole run
+  std::optional<Pace> pace = {};
 };
 
 // A LengthSummary counts the rows of one length as they are cut from the documents, before a cap

@@ -20,9 +20,15 @@ static void list_fields(Fields& json, RunLength& length) {
   json.field("epochs", length.epochs);
 }
 
+static void list_fields(Fields& json, Pace& pace) {
+  json.field("tokens", pace.tokens);
+  json.field("done", pace.done);
+}
+
 static void list_fields(Fields& json, Replan& replan) {
   json.field("first_batch", replan.first_batch);
   json.field("left", replan.left);
+  json.optional_field("pace", replan.pace);
 }
 
 static void list_fields(Fields& json, GuardWindow& window) {

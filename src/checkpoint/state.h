@@ -29,7 +29,7 @@ struct TrainingState {
   EvaluationHistory evaluations;     // the lowest held-out loss so far
   std::string fingerprint;           // identifies the training data
   RunLength planned;                 // the length the run began with
-  std::vector<Replan> replans;       // each change of the length on resume
+  std::vector<Replan> replans;       // each change of the length
   RunLength total;                   // the length after these changes
   GuardState guard;
   std::optional<LossScale> loss_scale;  // with fp16 alone

@@ -187,6 +187,16 @@ void check_run_length(const TrainConfig& c, bool by_person, const SettingReader&
   rules.require(!c.time || by_person, {"train.time"},
                 "train.time is measured when a run begins, and this run has begun; give "
                 "train.tokens");
+  const std::vector<std::string> history = {"train.planned_tokens", "train.replanned_at"};
+  const bool is_whole = c.planned_tokens.size() == c.replanned_at.size();
+  rules.require(is_whole, history,
+                str("train.planned_tokens has ", c.planned_tokens.size(),
+                    " values and train.replanned_at ", c.replanned_at.size(),
+                    "; allowed: as many of each, a length and the batch where it ended"));
+  rules.require(c.planned_tokens.empty() || c.tokens, history,
+                "train.planned_tokens lists earlier values of train.tokens, which is not given");
+  rules.require(std::ranges::is_sorted(c.replanned_at), history,
+                "train.replanned_at does not ascend; it lists batches in the order of the run");
 }
 
 void check_data(const Config& config, Rules& rules, const SettingReader& reader) {

@@ -7,6 +7,7 @@
 // reads a Config needs nothing of the table. A row says only what is not the default of Setting.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -811,6 +812,11 @@ struct TrainConfig {
   std::optional<double> epochs;
   std::optional<double> time;      // seconds
   std::optional<double> max_time;  // seconds
+  // Until batch replanned_at[i] the run was planned with planned_tokens[i], and after the last one
+  // with `tokens`. Written by a run with train.time.
+  std::vector<int64_t> planned_tokens, replanned_at;
+  // When train.time is over, on the clock of the process that has begun the run. Not a setting.
+  std::optional<std::chrono::steady_clock::time_point> ends_at;
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -843,6 +849,13 @@ void add_settings(Table& t, TrainConfig& c) {
       .as(SettingKind::kDuration)
       .above(0)
       .null_is("no limit");
+  t.add("train.planned_tokens", &c.planned_tokens,
+        "Written by a run with train.time that became longer or shorter on its way: its earlier "
+        "lengths, in targets. A run with these numbers is the same run.")
+      .range(1, kMaxTokens);
+  t.add("train.replanned_at", &c.replanned_at,
+        "Until batch replanned_at[i] the run had planned_tokens[i].")
+      .range(1, kMaxTokens);
 }
 
 struct GuardConfig {

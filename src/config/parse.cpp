@@ -294,13 +294,15 @@ std::string length_of_key(const std::string& key) {
   return is_length ? name : std::string();
 }
 
-// A measure of the run's length that is given on the command line replaces the others.
+// A measure of the run's length that is given on the command line replaces the others, and the
+// history of lengths.
 void clear_other_lengths(JsonNode& root, const std::string& given) {
   JsonNode* train = root.find("train");
   if (train == nullptr) return;
   std::erase_if(train->members, [&](const JsonMember& member) {
-    return member.key != given &&
-           std::find(std::begin(kLengths), std::end(kLengths), member.key) != std::end(kLengths);
+    const bool is_history = member.key == "planned_tokens" || member.key == "replanned_at";
+    return is_history || (member.key != given && std::find(std::begin(kLengths), std::end(kLengths),
+                                                           member.key) != std::end(kLengths));
   });
 }
 

@@ -29,6 +29,7 @@ struct StepBalance {
 // ranks.
 enum class StepStatus {
   kNone,
+  kReplan,      // rank 0 looks whether the run ends in time; all wait for the length it finds
   kLimits,      // a process lowered its micro-batch limits; all exchange their limits
   kSpoiledSum,  // memory ran out after the gradient sum began; all compute the step again
   kUnreadRows,  // a process could not read its rows; the run ends

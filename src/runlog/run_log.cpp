@@ -246,13 +246,14 @@ void RunLog::update(const TrainingState& state, const AppliedStep& step, const R
   log_progress(step_line(report), keep_line);
 }
 
-double RunLog::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
+TimeLeft::Ahead RunLog::left_to_do(const TrainingState& state, const RunAhead& ahead,
+                                   bool steady) const {
   TimeLeft::Ahead left;
   const std::vector<int64_t> lengths = ahead.order.batch_lengths();
   const int64_t batches = batches_left(config_, state, ahead);
   const std::vector<int64_t> counts = ahead.order.count_lengths(state.batch, state.batch + batches);
   for (size_t i = 0; i < lengths.size(); ++i)
-    left.training += static_cast<double>(counts[i]) * time_left_.batch_seconds(lengths[i]);
+    left.training += static_cast<double>(counts[i]) * time_left_.batch_seconds(lengths[i], steady);
   // Evaluations and saves that fall due on this step come after it; on the last one it is what
   // comes at the end anyway.
   const RunClock& now = ahead.now;
@@ -260,7 +261,8 @@ double RunLog::seconds_left(const TrainingState& state, const RunAhead& ahead) c
   const double part = batches > 0 ? steps / static_cast<double>(batches) : 0;
   const double tokens = config_.train.steps
                             ? static_cast<double>(ahead.order.num_targets() - state.tokens)
-                            : ahead.rules.trial_end.value_or(now.total) - now.done();
+                        : ahead.rules.trial_end ? *ahead.rules.trial_end - now.done()
+                                                : now.left();
   const RunClock last = now.after(steps, part * std::max(0.0, tokens), part * left.training);
   const auto with_the_last = [&](double due) {
     return 1 + std::min(static_cast<double>(batches), due);
@@ -270,7 +272,20 @@ double RunLog::seconds_left(const TrainingState& state, const RunAhead& ahead) c
     left.evaluations = with_the_last(ahead.rules.evaluate.multiples(ahead.before, last));
   // While the loss falls, each evaluation is followed by a save.
   if (config_.checkpoint.keep_best > 0) left.saves = std::max(left.saves, left.evaluations);
-  const double seconds = time_left_.seconds(left);
+  return left;
+}
+
+std::optional<TimeCheck> RunLog::check_time(double seconds, const TrainingState& state,
+                                            const RunAhead& ahead) const {
+  TimeLeft::Ahead left = left_to_do(state, ahead, /*steady=*/true);
+  if (is_quiet_ || left.training <= 0) return std::nullopt;
+  const double late = time_left_.seconds(left) - seconds;
+  const double part = std::max(0.0, (left.training - late) / left.training);
+  return TimeCheck{late, std::llround(part * ahead.now.left())};
+}
+
+double RunLog::seconds_left(const TrainingState& state, const RunAhead& ahead) const {
+  const double seconds = time_left_.seconds(left_to_do(state, ahead));
   if (!config_.train.max_time) return seconds;
   // Stopped by the clock it saves, and evaluates no more.
   return std::min(seconds, std::max(0.0, *config_.train.max_time - seconds_since(started_)) +
@@ -355,6 +370,14 @@ void RunLog::reduced_micro_batch(const TrainingState& state, const MicroBatchRed
 void RunLog::spike(const TrainingState& state, const RefusedBatch& refused,
                    const std::string& reason) {
   event("spike", state, reason, refused_fields(refused));
+}
+
+void RunLog::replanned(const TrainingState& state, int64_t was, const std::string& reason) {
+  if (is_quiet_) return;
+  const auto tokens = [](int64_t count) { return format_count(static_cast<double>(count)); };
+  event("replan", state, reason, {{"tokens", state.total.tokens}, {"was", was}});
+  log_note(str("replan     ", tokens(state.total.tokens), " tokens instead of ", tokens(was), ": ",
+               reason));
 }
 
 void RunLog::skipped(const TrainingState& state, const RefusedBatch& refused,

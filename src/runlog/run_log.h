@@ -56,6 +56,12 @@ struct RunAhead {
   RunClock before, now;  // the clock before and after the step
 };
 
+// Tells whether a run ends in time, evaluations and saves included.
+struct TimeCheck {
+  double late = 0;     // seconds too long; negative: it could train longer
+  int64_t tokens = 0;  // still to train, for a run that just ends in time; 0: none
+};
+
 // Returns the fields of the events `start` and `resume` that name program, device and precision.
 nlohmann::ordered_json start_fields(const Config& config);
 
@@ -112,10 +118,17 @@ class RunLog {
                  const std::vector<TaskResult>& tasks);
   // Writes an event and a note of each sample.
   void sampled(const TrainingState& state, const std::vector<SampledText>& samples);
+  // Compares the rest of the run with the `seconds` that it may take. The run must count tokens.
+  // Returns nothing before its first steps, and in ranks other than 0.
+  std::optional<TimeCheck> check_time(double seconds, const TrainingState& state,
+                                      const RunAhead& ahead) const;
   // Counts the lap as time of a save: the training loop has handed over a checkpoint, or waited for
   // it.
   void add_save();
 
+  // Writes an event and a note: the run has been planned anew for state.total.tokens, after a plan
+  // for `was` tokens.
+  void replanned(const TrainingState& state, int64_t was, const std::string& reason);
   // The next four write an event. All but spike() also warn.
   void reduced_micro_batch(const TrainingState& state, const MicroBatchReduction& lowered);
   void spike(const TrainingState& state, const RefusedBatch& refused, const std::string& reason);
@@ -165,6 +178,9 @@ class RunLog {
              const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
   // Ends the lap, begins the next one, and returns the seconds of the one that ended.
   double lap();
+  // `steady` is about the time of batches, see TimeLeft::batch_seconds().
+  TimeLeft::Ahead left_to_do(const TrainingState& state, const RunAhead& ahead,
+                             bool steady = false) const;
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
   // Compares the held-out loss with the expected loss. Writes an event and a note at 5, 25 and 99 %
   // of the run. When the loss leaves the interval, writes an event and a warning instead.

@@ -11,9 +11,10 @@ void MeanTime::add(double seconds) {
   sum_ += seconds;
   ++count_;
   if (count_ <= 2) {
-    mean_ = seconds;  // the second replaces the first
+    mean_ = steady_ = seconds;  // the second replaces the first
     return;
   }
+  steady_ += (seconds - steady_) * 2 / static_cast<double>(count_);
   mean_ += (seconds - mean_) / static_cast<double>(std::min(count_ - 1, kMemory));
 }
 
@@ -22,7 +23,7 @@ TimeLeft::TimeLeft(std::function<double(int64_t length)> step_flops, double eval
 
 void TimeLeft::add_batch(int64_t length, double seconds) { batches_[length].add(seconds); }
 
-double TimeLeft::batch_seconds(int64_t length) const {
+double TimeLeft::batch_seconds(int64_t length, bool steady) const {
   if (batches_.empty()) return 0;
   const auto distance = [&](int64_t other) {
     return std::abs(std::log(static_cast<double>(other) / static_cast<double>(length)));
@@ -30,7 +31,9 @@ double TimeLeft::batch_seconds(int64_t length) const {
   const auto nearest = std::min_element(
       batches_.begin(), batches_.end(),
       [&](const auto& a, const auto& b) { return distance(a.first) < distance(b.first); });
-  return nearest->second.seconds() * step_flops_(length) / step_flops_(nearest->first);
+  const MeanTime& time = nearest->second;
+  return (steady ? time.steady_seconds() : time.seconds()) * step_flops_(length) /
+         step_flops_(nearest->first);
 }
 
 double TimeLeft::evaluation_seconds() const {

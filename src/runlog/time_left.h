@@ -20,13 +20,18 @@ class MeanTime {
  public:
   void add(double seconds);
   bool known() const { return count_ > 0; }
-  double seconds() const { return mean_; }  // 0 before the first time
+  // Both are 0 before the first time. In seconds() the latest kMemory times have most of the
+  // weight. In steady_seconds() the i-th time has the weight i, so it wavers less and adapts more
+  // slowly.
+  double seconds() const { return mean_; }
+  double steady_seconds() const { return steady_; }
   double sum() const { return sum_; }
 
  private:
   static constexpr int64_t kMemory = 64;
   int64_t count_ = 0;
   double mean_ = 0;
+  double steady_ = 0;
   double sum_ = 0;
 };
 
@@ -42,8 +47,9 @@ class TimeLeft {
   // Sets the seconds in which a thread has written the last checkpoint, beside the training loop.
   void set_writing(double seconds) { writing_ = seconds; }
 
-  // Both are 0 before the first add_batch() or add_evaluation().
-  double batch_seconds(int64_t length) const;
+  // Both are 0 before the first add_batch() or add_evaluation(). `steady`: by
+  // MeanTime::steady_seconds().
+  double batch_seconds(int64_t length, bool steady = false) const;
   double evaluation_seconds() const;
 
   // Says what is still to come.

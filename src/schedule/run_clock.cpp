@@ -32,6 +32,12 @@ double passed(const RunClock& run, const TrainingDuration& every) {
 
 }  // namespace
 
+double RunClock::done() const {
+  if (!change) return counts_steps ? steps : tokens;
+  // Exactly `total` at the end.
+  return total - (total - change->done) * left() / (change->end - change->tokens);
+}
+
 RunClock RunClock::after(double more_steps, double more_tokens, double more_seconds) const {
   RunClock later = *this;
   later.steps += more_steps;

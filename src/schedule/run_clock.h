@@ -7,25 +7,38 @@
 // "the unit of the run". Tokens are targets.
 #pragma once
 
+#include <optional>
+
 #include "config/config.h"
 
 namespace lmtrain {
 
 struct RunClock {
-  // These say how long the run is.
-  double total = 0;  // in the unit of the run
+  // These say how long the run is. `total` is its length as it was planned first, in the unit of
+  // the run.
+  double total = 0;
   bool counts_steps = true;
   double tokens_per_step = 1;   // converts a duration from steps to tokens, and back
   double tokens_per_epoch = 0;  // may be 0 where no duration is in epochs
+
+  // Set if the run counts tokens and has changed its length on its way (Replan::pace): since
+  // `tokens` done() rises along a line from `done` to `total`, which it reaches at the token `end`.
+  struct Change {
+    double tokens, done, end;
+  };
+  std::optional<Change> change = {};
 
   // These say how far it has come since its first step.
   double steps = 0;
   double tokens = 0;
   double seconds = 0;  // time of training, over all resumes
 
-  // Returns how far the run has come, in the unit of the run.
-  double done() const { return counts_steps ? steps : tokens; }
-  // Returns the same in percent of `total`, which must not be 0. It is above 100 past the end.
+  // Returns how far the run has come on its schedules, in the unit of the run: its steps or tokens;
+  // after a `change` the steps or tokens that the run as planned first would have by now.
+  double done() const;
+  // Returns how many steps or tokens, in the unit of the run, are still to come.
+  double left() const { return change ? change->end - tokens : total - done(); }
+  // Returns done() in percent of `total`, which must not be 0. It is above 100 past the end.
   double percent() const { return 100 * done() / total; }
   // Returns the clock of the same run, later by these steps, tokens and seconds.
   RunClock after(double more_steps, double more_tokens, double more_seconds = 0) const;

@@ -98,6 +98,10 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
       1 - evaluation_share(evaluated, data, std::min(*evaluated.eval.tokens, data.eval_targets));
   tokens = std::max(tokens, static_cast<double>(config.batch.tokens));
   choose_for(tokens);
+  // A run that may begin again has only the estimate.
+  if (config.restart.seeds == 1 && !config.restart.on_divergence)
+    config.train.ends_at =
+        begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time));
   log_note(str("train.time ", write_duration(time), ": ",
                format_count(static_cast<double>(*config.train.tokens)), " tokens at ",
                format_count(tokens_per_second), " a second, ",

@@ -47,7 +47,8 @@ void set_given(Config& config, const char* key) {
 }
 
 void set_tokens(Config& config, int64_t tokens) {
-  config.train = {.steps = {}, .tokens = tokens, .epochs = {}, .time = {}, .max_time = {}};
+  config.train = {};
+  config.train.tokens = tokens;
   for (const char* key : {"train.steps", "train.epochs", "train.time"})
     config.origins.by_key.erase(key);
   set_given(config, "train.tokens");

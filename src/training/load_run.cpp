@@ -19,11 +19,19 @@ bool same_length(const RunLength& a, const RunLength& b) {
   return a.steps == b.steps && a.tokens == b.tokens && a.epochs == b.epochs;
 }
 
+// Makes the replan `replan`, after which the run has `total` in all.
+void replan(TrainingState& state, const Replan& replan, const RunLength& total) {
+  state.replans.push_back(replan);
+  state.total = total;
+  // From here on these numbers mean other batches.
+  std::erase_if(state.guard.skipped_batches, [&](int64_t batch) { return batch >= state.batch; });
+}
+
 TrainingState first_state(const Config& config, const PreparedData& data) {
   TrainingState state;
   state.seed = config.seed;
   state.fingerprint = data.fingerprint;
-  state.planned = run_length(config.train);
+  state.planned = run_length(config.train, 0);
   state.total = state.planned;
   return state;
 }
@@ -83,21 +91,28 @@ TrainingState load_run(const Config& config, const PreparedData& data, const Run
 
 void adapt_state(TrainingState& state, const Config& config) {
   if (state.micro.micro_tokens != *config.batch.micro_tokens) state.micro = {};
-  const RunLength length = run_length(config.train);
+  const RunLength length = run_length(config.train, count_paced_replans(state));
   if (!same_length(length, state.total)) {
     RunLength left = length;
     if (length.steps > 0) left.steps = std::max<int64_t>(1, length.steps - state.step);
     if (length.tokens > 0) left.tokens = std::max<int64_t>(1, length.tokens - state.tokens);
-    state.replans.push_back({state.batch, left});
-    state.total = length;
-    // From here on these numbers mean other batches.
-    std::erase_if(state.guard.skipped_batches, [&](int64_t batch) { return batch >= state.batch; });
+    replan(state, {state.batch, left}, length);
   }
   if (config.precision != PrecisionSetting::kFp16) {
     state.loss_scale.reset();
   } else if (!state.loss_scale) {
     state.loss_scale.emplace();
   }
+}
+
+size_t count_paced_replans(const TrainingState& state) {
+  return static_cast<size_t>(std::ranges::count_if(
+      state.replans, [](const Replan& replan) { return replan.pace.has_value(); }));
+}
+
+void replan_at_pace(TrainingState& state, const RunClock& now, int64_t tokens) {
+  const RunLength left = {.tokens = std::max<int64_t>(1, tokens - state.tokens)};
+  replan(state, {state.batch, left, Pace{state.tokens, now.done()}}, {.tokens = tokens});
 }
 
 BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard,

@@ -16,6 +16,7 @@
 #include "distributed/processes.h"
 #include "formats/token_shard.h"
 #include "prepare/prepare.h"
+#include "schedule/run_clock.h"
 #include "training/engine.h"
 
 namespace lmtrain {
@@ -36,11 +37,18 @@ TrainingState load_run(const Config& config, const PreparedData& data, const Run
                        OptimizerShards& shards);
 
 // Adapts a state to a config that may have changed since:
-//   another length of the run  adds a replan; coming batches are no longer skipped, since their
-//                              numbers now mean other batches
+//   another length of the run  adds a replan, unless the length is the one that the run has after
+//                              its changes so far (train.replanned_at); coming batches are no
+//                              longer skipped, since their numbers now mean other batches
 //   another micro_tokens       forgets the limits of micro-batches
 //   precision                  adds a loss scale for fp16, and removes it otherwise
 void adapt_state(TrainingState& state, const Config& config);
+
+// Returns how many of the changes of train.replanned_at the state has made.
+size_t count_paced_replans(const TrainingState& state);
+// Makes the next of them: from here on the run, which counts tokens, has `tokens` in all, and its
+// schedules end with it. `now` is the clock of the state.
+void replan_at_pace(TrainingState& state, const RunClock& now, int64_t tokens);
 
 // Returns the inputs that determine a run's order of data in this state. `shard` is the opened
 // data.train_shard, and must outlive the order.

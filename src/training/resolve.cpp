@@ -120,11 +120,13 @@ void resolve_micro_tokens(Config& config, int num_processes, const Processes& pr
   config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
 }
 
-RunLength run_length(const TrainConfig& train) {
+RunLength run_length(const TrainConfig& train, std::optional<size_t> replans) {
   RunLength length;
   length.steps = train.steps.value_or(0);
   length.tokens = train.steps || train.epochs ? 0 : train.tokens.value_or(0);
   length.epochs = train.epochs.value_or(0);
+  if (replans && *replans < train.planned_tokens.size())
+    length.tokens = train.planned_tokens[*replans];
   return length;
 }
 
@@ -132,7 +134,7 @@ RunClock run_clock(const Config& config, const BatchOrder& order) {
   const TrainConfig& train = config.train;
   const int64_t total = train.steps    ? *train.steps
                         : train.epochs ? order.num_targets()
-                                       : *train.tokens;
+                                       : run_length(train, 0).tokens;
   return {.total = static_cast<double>(total),
           .counts_steps = train.steps.has_value(),
           .tokens_per_step = static_cast<double>(config.batch.tokens),

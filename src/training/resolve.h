@@ -53,8 +53,9 @@ void resolve_micro_tokens(Config& config, int num_processes,
                           const Processes& processes = only_process());
 
 // Returns the length of the run that its order of data plans: train.steps, else train.epochs, else
-// train.tokens.
-RunLength run_length(const TrainConfig& train);
+// train.tokens. With `replans` it is the length after the first `replans` changes that
+// train.replanned_at lists: 0 gives the length with which the run began.
+RunLength run_length(const TrainConfig& train, std::optional<size_t> replans = {});
 // Returns the clock of the run at its beginning. It counts steps if `train.steps` is given, else
 // targets. For durations a step counts as batch.tokens targets, an epoch as order.targets_given().
 RunClock run_clock(const Config& config, const BatchOrder& order);

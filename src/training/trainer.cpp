@@ -1,7 +1,9 @@
 #include "training/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/activities.h"
@@ -13,6 +15,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"
+#include "checkpoint/run_config.h"
 #include "checkpoint/share_state.h"
 #include "device/device_memory.h"
 #include "device/failure.h"
@@ -24,6 +27,20 @@
 #include "training/preflight.h"
 
 namespace lmtrain {
+namespace {
+
+// Parts of train.time after which a run looks whether it will end in time.
+constexpr double kLooks[] = {0.15, 0.4, 0.65, 0.85, 0.95};
+// A difference is worth a new plan from this part of train.time on.
+constexpr double kNoticed = 0.005;
+// The rest of a run becomes at most so many times longer or shorter at one look, since the first
+// steps and evaluations may mislead.
+constexpr int64_t kMostChange = 4;
+// What is kept for the end of the process: seconds, and a part of train.time.
+constexpr double kEndSeconds = 0.2;
+constexpr double kEndShare = 0.002;
+
+}  // namespace
 
 // ---- The run ----
 
@@ -78,6 +95,17 @@ void Trainer::load() {
   order_ = std::make_unique<BatchOrder>(spec);
   start_times().end_phase("order");
   if (config_.train.epochs) rules_.num_batches = order_->num_batches();
+}
+
+RunClock Trainer::clock() const {
+  RunClock now = run_clock(config_, *order_);
+  if (!state_.replans.empty() && state_.replans.back().pace) {
+    const Replan& last = state_.replans.back();
+    now.change = {static_cast<double>(last.pace->tokens), last.pace->done,
+                  static_cast<double>(last.pace->tokens + last.left.tokens)};
+  }
+  return now.after(static_cast<double>(state_.step), static_cast<double>(state_.tokens),
+                   state_.elapsed);
 }
 
 void Trainer::poll_planning() const {
@@ -162,6 +190,7 @@ Stop Trainer::train() {
   log_->begin_lap();
   // stop() is asked anew before each step: a signal may come during an evaluation or a save.
   while (stop() == Stop::kNone) {
+    replan_if_listed("train.replanned_at lists it");
     stall_watch_->run_is_at(state_.step, state_.batch);
     if (state_.guard.skips(state_.batch)) {  // it made the run roll back
       next_batch();
@@ -173,6 +202,7 @@ Stop Trainer::train() {
     const Due due = due_since(before);
     if (step) log_->first_step(state_, start_times().finish("step"));
     if (step) log_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
+    if (consensus_.status() == StepStatus::kReplan) fit_to_time(before);
     state_.kept = due.keep || (state_.kept && !step);
     if (due.evaluate) evaluate_now();
     if (due.save) save_checkpoint();
@@ -264,11 +294,13 @@ double Trainer::forward_and_backward(const Batch& batch) {
     const Activity exchanging("exchanging with the other processes");
     const StepStatus mine = !losses                  ? StepStatus::kSpoiledSum
                             : state_.micro != limits ? StepStatus::kLimits
+                            : must_look_at_time()    ? StepStatus::kReplan
                                                      : StepStatus::kNone;
     const std::vector<double> all = consensus_.exchange(losses.value_or(no_losses()), mine);
     const StepStatus status = consensus_.status();
     if (status == StepStatus::kUnreadRows) save_and_end(/*error=*/nullptr);
-    if (status != StepStatus::kNone) share_limits(processes_, state_.micro);
+    if (status == StepStatus::kReplan) ++num_looks_;
+    if (status >= StepStatus::kLimits) share_limits(processes_, state_.micro);
     reducer_->finish();
     consensus_.end_communication();
     if (status != StepStatus::kSpoiledSum) return std::accumulate(all.begin(), all.end(), 0.0);
@@ -335,6 +367,10 @@ void Trainer::roll_back(const RefusedBatch& refused, const std::string& reason) 
 
 void Trainer::begin_from_state() {
   log_->begin(state_);
+  begin_loader();
+}
+
+void Trainer::begin_loader() {
   loader_.reset();
   loader_ = std::make_unique<Loader>(*order_, state_.batch,
                                      config_.train.epochs ? order_->num_batches() : -1, share());
@@ -358,6 +394,69 @@ void Trainer::fit_micro_batches() {
                report, processes_);
   }
   share_limits(processes_, state_.micro);
+}
+
+// ---- The length of a run with train.time ----
+
+bool Trainer::must_look_at_time() const {
+  const auto& ends_at = config_.train.ends_at;
+  if (!ends_at || rules_.trial_end || options_.last_step || num_looks_ == std::size(kLooks))
+    return false;
+  // After a rollback the changes that the config lists come first.
+  if (count_paced_replans(state_) < config_.train.replanned_at.size()) return false;
+  const std::chrono::duration<double> whole = *ends_at - started_;
+  return seconds_since(started_) >= kLooks[num_looks_] * whole.count();
+}
+
+void Trainer::fit_to_time(const RunClock& before) {
+  std::string reason;
+  std::string changed;  // the new length; empty: it stays
+  const auto add_replan = [&](TrainConfig& train, int64_t tokens) {
+    train.planned_tokens.push_back(state_.total.tokens);
+    train.replanned_at.push_back(state_.batch);
+    train.tokens = tokens;
+  };
+  if (processes_.is_first()) {
+    const std::chrono::steady_clock::time_point end = *config_.train.ends_at;
+    const double whole = std::chrono::duration<double>(end - started_).count();
+    const double left = whole - seconds_since(started_) - kEndSeconds - kEndShare * whole;
+    const RunAhead ahead = {*order_, rules_, before, clock()};
+    const std::optional<TimeCheck> check = log_->check_time(left, state_, ahead);
+    if (check && std::abs(check->late) > kNoticed * whole) {
+      const int64_t rest = state_.total.tokens - state_.tokens;
+      const int64_t tokens =
+          state_.tokens + std::clamp(check->tokens, rest / kMostChange + 1, rest * kMostChange);
+      reason =
+          str("at its present speed the run would end ", printed("%.1f", std::abs(check->late)),
+              " s ", check->late > 0 ? "after" : "before", " train.time");
+      try {
+        // Not config_, whose max_time is what is left of it for this attempt.
+        Config config = read_run_config(run_).config;
+        add_replan(config.train, tokens);
+        write_run_config(run_, config, state_.step);
+        changed = str(tokens);
+      } catch (const Error& error) {
+        log_warning(
+            str("the run keeps its length, since its config cannot be written: ", error.what()));
+      }
+    }
+  }
+  changed = processes_.broadcast(changed);
+  if (changed.empty()) return;
+  add_replan(config_.train, std::stoll(changed));
+  replan_if_listed(reason);
+}
+
+void Trainer::replan_if_listed(const std::string& reason) {
+  const TrainConfig& train = config_.train;
+  const size_t made = count_paced_replans(state_);
+  if (made >= train.replanned_at.size() || state_.batch < train.replanned_at[made]) return;
+  const int64_t was = state_.total.tokens;
+  loader_.reset();  // it reads the order that is extended
+  replan_at_pace(state_, clock(), run_length(train, made + 1).tokens);
+  order_->replan(state_.replans.back());
+  begin_loader();
+  log_->replanned(state_, was, reason);
 }
 
 // ---- Evaluation ----

@@ -101,6 +101,15 @@ class Trainer {
   void load();
   // Makes logs and loader begin at the present state.
   void begin_from_state();
+  void begin_loader();
+  // Returns whether rank 0 is to look whether the run ends with train.time.
+  bool must_look_at_time() const;
+  // Compares the time that is left of train.time with what the rest of the run takes, and plans the
+  // rest anew if they differ. All processes call it together after a step that began at `before`;
+  // rank 0 decides, and the run's config.json has the new length first.
+  void fit_to_time(const RunClock& before);
+  // Makes the next change of length that the config lists, if it is at the present batch.
+  void replan_if_listed(const std::string& reason);
   // Trains on a batch and returns the figures of the update; nothing when the step was refused.
   std::optional<AppliedStep> train_batch();
   // Computes this process's share of a batch. Returns the loss of the whole batch, and leaves its
@@ -151,11 +160,7 @@ class Trainer {
   void save_failed(const TrainingState& lost, const std::exception_ptr& failure);
   // Throws StopRequested during the first planning on a signal, and in rank 0 after max_time.
   void poll_planning() const;
-  RunClock clock() const {  // as of the state
-    return run_clock(config_, *order_)
-        .after(static_cast<double>(state_.step), static_cast<double>(state_.tokens),
-               state_.elapsed);
-  }
+  RunClock clock() const;  // as of the state
   // Returns the things that are due now, after the step that began at `before`.
   Due due_since(const RunClock& before) const;
   Stop stop() const { return due_since(clock()).stop; }
@@ -194,6 +199,7 @@ class Trainer {
   std::unique_ptr<Loader> loader_;
   std::string failed_status_;
   std::optional<TrainingState> saved_;  // the state of the newest checkpoint of this run
+  size_t num_looks_ = 0;                // of rank 0 at the time, see must_look_at_time()
   bool ending_ = false;                 // no step follows
 };
 

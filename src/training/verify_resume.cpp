@@ -88,7 +88,7 @@ Beginning begin(const Config& config, const PreparedData& data, const RunFolder&
     }
   }
   TrainingState first;
-  first.planned = first.total = run_length(config.train);
+  first.planned = first.total = run_length(config.train, 0);
   return {std::nullopt, 0, config.seed, steps_left(config, data, first)};
 }
 

@@ -156,6 +156,38 @@ TEST_P(BatchOrderProperties, ReplanKeepsThePastAndLosesNothing) {
   EXPECT_EQ(num_batches, longer.num_batches());
 }
 
+// A run that keeps its pace goes through the lengths that were to come, whatever is left.
+TEST_P(BatchOrderProperties, AReplanAtPaceGoesThroughTheRestOfThePlan) {
+  const TokenShard shard = make_shard(random_sizes(13, 300, 700));
+  const BatchOrder before = order(shard, steps(90));
+  const auto replanned = [&](int64_t left) {
+    return order(shard, steps(90), 7, "corpus",
+                 {{.first_batch = 30, .left = steps(left), .pace = Pace{0, 0}}});
+  };
+  const BatchOrder same = replanned(60);
+  ASSERT_EQ(same.num_batches(), 90);
+  for (int64_t k = 0; k < 90; ++k) {
+    const Batch batch = same.batch(k);
+    EXPECT_TRUE(batch.inputs == before.batch(k).inputs &&
+                batch.segments == before.batch(k).segments)
+        << k;
+  }
+  for (const int64_t left : {1, 20, 45, 120, 180}) {
+    const BatchOrder after = replanned(left);
+    ASSERT_EQ(after.num_batches(), 30 + left);
+    Coverage found = coverage(shard);
+    for (int64_t k = 0; k < after.num_batches(); ++k) {
+      ASSERT_EQ(found.add(after.batch(k)), "");
+      const int64_t then = k < 30 ? k : 30 + (k - 30) * 60 / left;
+      // A cap moves by whole batches.
+      const int64_t next = std::min<int64_t>(89, then + 1);
+      EXPECT_TRUE(after.batch_length(k) == before.batch_length(then) ||
+                  after.batch_length(k) == before.batch_length(next))
+          << k;
+    }
+  }
+}
+
 TEST_P(BatchOrderProperties, LengthsAreCountedWithoutVisitingBatches) {
   const TokenShard shard = make_shard(random_sizes(21, 80, 900));
   const BatchOrder batches =

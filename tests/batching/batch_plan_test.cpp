@@ -152,6 +152,18 @@ TEST(LengthCap, LinearAndRootFollowTheirFormula) {
   }
 }
 
+TEST(LengthCap, StepsToComeMoveWithTheEnd) {
+  const LengthCap cap(schedule("linear", {1000, Unit::kSteps}), 64, 1024, kRun);
+  EXPECT_EQ(cap.with_left(100, 900, 900).steps(), cap.steps());
+  const std::vector<Step> moved = cap.with_left(100, 900, 450).steps();
+  ASSERT_EQ(moved.size(), cap.steps().size());
+  for (size_t i = 0; i < moved.size(); ++i) {
+    const int64_t was = cap.steps()[i].first_batch;
+    EXPECT_EQ(moved[i].first_batch, was <= 100 ? was : 100 + (was - 100 + 1) / 2) << i;
+    EXPECT_EQ(moved[i].length, cap.steps()[i].length);
+  }
+}
+
 TEST(LengthCap, EveryUnitMeansTheSame) {
   const LengthCap steps(schedule("linear", {500, Unit::kSteps}), 64, 1024, kRun);
   for (const TrainingDuration& same :

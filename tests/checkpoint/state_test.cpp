@@ -38,6 +38,7 @@ TrainingState full_state() {
   state.fingerprint = "0123456789abcdef0123456789abcdef";
   state.planned = {.steps = 0, .tokens = 1'000'000, .epochs = 0};
   state.replans = {{40, {.steps = 10, .tokens = 0, .epochs = 0}},
+                   {60, {.tokens = 4000}, Pace{7000, 6999.5}},
                    {77, {.steps = 0, .tokens = 0, .epochs = 1.5}}};
   state.total = {.steps = 0, .tokens = 0, .epochs = 1.5};
   return state;
@@ -72,6 +73,7 @@ void expect_equal(const TrainingState& actual, const TrainingState& expected) {
   for (size_t i = 0; i < actual.replans.size(); ++i) {
     EXPECT_EQ(actual.replans[i].first_batch, expected.replans[i].first_batch);
     expect_equal(actual.replans[i].left, expected.replans[i].left);
+    EXPECT_EQ(actual.replans[i].pace, expected.replans[i].pace);
   }
 }
 
@@ -94,6 +96,8 @@ TEST(State, IsWrittenFieldByField) {
     "fingerprint":"0123456789abcdef0123456789abcdef",
     "planned":{"steps":0,"tokens":1000000,"epochs":0.0},
     "replans":[{"first_batch":40,"left":{"steps":10,"tokens":0,"epochs":0.0}},
+               {"first_batch":60,"left":{"steps":0,"tokens":4000,"epochs":0.0},
+                "pace":{"tokens":7000,"done":6999.5}},
                {"first_batch":77,"left":{"steps":0,"tokens":0,"epochs":1.5}}],
     "total":{"steps":0,"tokens":0,"epochs":1.5},
     "guard":{"skips_in_a_row":3,

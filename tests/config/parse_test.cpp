@@ -350,6 +350,38 @@ TEST(Overrides, OneLengthOfTheRunClearsTheOthers) {
   EXPECT_EQ(parsed(file, {"train.max_time=2h"}).train.epochs, 2);
 }
 
+TEST(Overrides, ALengthOfTheRunEndsTheHistoryOfLengths) {
+  const std::string text =
+      R"({"data": {"train": "a.txt"},
+          "train": {"tokens": 900, "planned_tokens": [800], "replanned_at": [6]}})";
+  const Config kept = parse_config(text, "run.json", {"optimizer.lr=0.001"});
+  EXPECT_EQ(kept.train.planned_tokens, (std::vector<int64_t>{800}));
+  EXPECT_EQ(kept.train.replanned_at, (std::vector<int64_t>{6}));
+  for (const char* length : {"train.tokens=700", "train.steps=7"}) {
+    const Config given = parse_config(text, "run.json", {length});
+    EXPECT_TRUE(given.train.planned_tokens.empty() && given.train.replanned_at.empty()) << length;
+  }
+}
+
+TEST(Parse, AHistoryOfLengthsIsWhole) {
+  const auto problem = [](const std::string& train) {
+    try {
+      parse_config(R"({"data": {"train": "a.txt"}, "train": )" + train + "}", "run.json", {});
+      return std::string();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(problem(R"({"tokens": 9, "planned_tokens": [8]})").find("as many of each"),
+            std::string::npos);
+  EXPECT_NE(problem(R"({"steps": 9, "planned_tokens": [8], "replanned_at": [3]})")
+                .find("earlier values of train.tokens"),
+            std::string::npos);
+  EXPECT_NE(problem(R"({"tokens": 9, "planned_tokens": [8, 7], "replanned_at": [3, 2]})")
+                .find("does not ascend"),
+            std::string::npos);
+}
+
 TEST(Overrides, TwoLengthsOfTheRunAreRefused) {
   const auto problems = problems_of(config_text(), {"train.tokens=1M", "seed=1", "train.steps=10"});
   ASSERT_EQ(problems.size(), 1U);

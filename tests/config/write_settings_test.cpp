@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -156,6 +157,9 @@ Config random_config(uint64_t seed) {
   c.train.steps = length == 0 ? std::optional<int64_t>(5) : std::nullopt;
   c.train.tokens = length == 1 ? std::optional<int64_t>(12345) : std::nullopt;
   c.train.epochs = length == 2 ? std::optional(0.1 + random.uniform()) : std::nullopt;
+  c.train.replanned_at.resize(c.train.tokens ? c.train.planned_tokens.size() : 0, 7);
+  c.train.planned_tokens.resize(c.train.replanned_at.size());
+  std::ranges::sort(c.train.replanned_at);
   // A resolved config has groups, tokens and a shape instead.
   c.optimizer.base_width.reset();
   c.train.time.reset();

@@ -32,6 +32,19 @@ TEST(TimeLeft, AdaptsToAMachineThatChanges) {
   EXPECT_NEAR(times.batch_seconds(64), 3, 0.05);
 }
 
+// What plans a run wavers less than what is shown.
+TEST(TimeLeft, TheSteadyTimeWeighsAllOfThem) {
+  TimeLeft times(flops, 0);
+  times.add_batch(64, 100);  // sets things up
+  for (int i = 2; i <= 1000; ++i) times.add_batch(64, 1);
+  EXPECT_DOUBLE_EQ(times.batch_seconds(64, /*steady=*/true), 1);
+  for (int i = 0; i < 20; ++i) times.add_batch(64, 3);
+  EXPECT_GT(times.batch_seconds(64), 1.4);
+  EXPECT_LT(times.batch_seconds(64, /*steady=*/true), 1.1);
+  for (int i = 0; i < 980; ++i) times.add_batch(64, 3);
+  EXPECT_NEAR(times.batch_seconds(64, /*steady=*/true), 2.5, 0.01);
+}
+
 TEST(TimeLeft, LengthsNotSeenFollowFromTheNearestByTheirFlops) {
   TimeLeft times(flops, 0);
   for (int i = 0; i < 3; ++i) times.add_batch(100, 2);

@@ -38,6 +38,24 @@ TEST(RunClock, GoesOnWithoutAChangeOfTheRun) {
   EXPECT_EQ(later.tokens_per_epoch, kInTokens.tokens_per_epoch);
 }
 
+// A run of 51,200 tokens that has become longer or shorter after 20,000 of them.
+TEST(RunClock, AfterAChangeOfLengthItEndsWithTheRun) {
+  for (const double end : {100'000.0, 51'200.0, 20'001.0, 30'000.7}) {
+    RunClock run = kInTokens;
+    run.change = {.tokens = 20'000, .done = 20'000, .end = end};
+    const auto at = [&](double tokens) { return run.after(7, tokens); };
+    EXPECT_DOUBLE_EQ(at(20'000).done(), 20'000) << "no jump";
+    EXPECT_EQ(at(end).done(), run.total);
+    EXPECT_EQ(at(end).percent(), 100);
+    EXPECT_EQ(at(end).left(), 0);
+    EXPECT_LT(at(end - 1).done(), run.total);
+    EXPECT_GT(at(end + 1).done(), run.total);
+    EXPECT_DOUBLE_EQ(at((20'000 + end) / 2).done(), (20'000 + 51'200) / 2.0);
+    EXPECT_EQ(at(30'000).left(), end - 30'000);
+    EXPECT_EQ(at(30'000).completed({10'000, Unit::kTokens}), 3) << "tokens stay tokens";
+  }
+}
+
 TEST(RunClock, ResolvesEveryUnit) {
   for (const TrainingDuration& same :
        {TrainingDuration{8, Unit::kSteps}, TrainingDuration{4096, Unit::kTokens},

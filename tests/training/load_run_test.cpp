@@ -59,6 +59,37 @@ TEST(AdaptState, AnotherLengthIsAReplanOfWhatIsLeft) {
   EXPECT_EQ(past.replans.at(0).left.steps, 1);
 }
 
+TEST(AdaptState, AListedChangeIsNoOtherLength) {
+  Config config = config_of_steps(0);
+  config.train.steps.reset();
+  config.train.tokens = 9000;
+  config.train.planned_tokens = {8000};
+  config.train.replanned_at = {60};
+  TrainingState state = state_after(40, 5000);
+  state.planned = state.total = run_length(config.train, 0);
+  adapt_state(state, config);
+  EXPECT_TRUE(state.replans.empty()) << "before the change";
+
+  state.guard.skipped_batches = {12, 53};
+  const RunClock now{.total = 8000, .counts_steps = false, .tokens = 5000};
+  replan_at_pace(state, now, 9000);
+  EXPECT_EQ(count_paced_replans(state), 1U);
+  EXPECT_EQ(state.replans.at(0).left.tokens, 4000);
+  EXPECT_EQ(state.replans.at(0).pace, (Pace{5000, 5000}));
+  EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{12}));
+  adapt_state(state, config);
+  EXPECT_EQ(state.replans.size(), 1U) << "after the change";
+
+  // A person who gives another length has no history of lengths (config/parse.cpp).
+  config.train.tokens = 12'000;
+  config.train.planned_tokens.clear();
+  config.train.replanned_at.clear();
+  adapt_state(state, config);
+  ASSERT_EQ(state.replans.size(), 2U);
+  EXPECT_FALSE(state.replans[1].pace);
+  EXPECT_EQ(state.replans[1].left.tokens, 7000);
+}
+
 // The numbers of batches to come are those of others then; the guard meets a bad one again.
 TEST(AdaptState, AnotherLengthForgetsWhichBatchesToComeAreLeftOut) {
   TrainingState state = state_after(40, 5000);

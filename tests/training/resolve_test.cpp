@@ -179,6 +179,17 @@ TEST(Resolve, ARunIsAsLongAsItsOneSettingSays) {
   EXPECT_EQ(run_length(train).tokens, 0);
 }
 
+TEST(Resolve, ARunKnowsItsEarlierLengths) {
+  TrainConfig train;
+  train.tokens = 5000;
+  train.planned_tokens = {7000, 4000};
+  train.replanned_at = {10, 20};
+  EXPECT_EQ(run_length(train, 0).tokens, 7000);
+  EXPECT_EQ(run_length(train, 1).tokens, 4000);
+  EXPECT_EQ(run_length(train, 2).tokens, 5000);
+  EXPECT_EQ(run_length(train).tokens, 5000);
+}
+
 TEST(Resolve, TheClockCountsInTheUnitOfTheRun) {
   const TokenShard shard = make_shard({65, 129, 33});
   Config config;

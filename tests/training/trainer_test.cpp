@@ -1,9 +1,11 @@
 // A whole run of a small model: its state at the end, its resumes, and each way to end early.
 #include "training/trainer.h"
 
+#include <chrono>
 #include <csignal>
 
 #include "base/stop.h"
+#include "checkpoint/run_config.h"
 #include "training/tiny_run.h"
 
 namespace lmtrain {
@@ -55,6 +57,34 @@ TEST(Trainer, ARunHasItsStepsEvaluationsAndCheckpoints) {
   EXPECT_EQ(tiny.state(40).tokens, targets);
   EXPECT_EQ(tiny.state(40).eval_loss, state.eval_loss);
   EXPECT_EQ(tiny.state(40).loss, state.loss);
+}
+
+// Its first length would take far longer. It ends in time all the same, its config says how, and
+// makes the same run again.
+TEST(Trainer, ARunWithATimeFitsItsLengthToIt) {
+  TinyRun tiny(Json{{"train", {{"tokens", 4'000'000}, {"steps", nullptr}}},
+                    {"eval", {{"every", "10%"}, {"tokens", 2000}}},
+                    {"checkpoint", {{"every", "10%"}, {"keep", 100}}}});
+  write_run_config(tiny.run, tiny.config, /*step=*/0);
+  tiny.config.train.ends_at = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  Trainer trainer = tiny.trainer();
+  EXPECT_EQ(trainer.run().exit_code, 0);
+  const TrainingState& state = trainer.state();
+  EXPECT_LT(state.tokens, 4'000'000);
+  EXPECT_GE(state.tokens, state.total.tokens);
+  EXPECT_FALSE(tiny.events("replan").empty());
+  const Config kept = read_run_config(tiny.run).config;
+  EXPECT_EQ(kept.train.tokens, state.total.tokens);
+  EXPECT_EQ(kept.train.planned_tokens.at(0), 4'000'000);
+  EXPECT_EQ(kept.train.planned_tokens.size(), tiny.events("replan").size());
+
+  TinyRun again;
+  again.config = tiny.config;
+  again.config.train = kept.train;
+  Trainer second(again.config, tiny.data, again.run, std::nullopt);
+  EXPECT_EQ(second.run().exit_code, 0);
+  EXPECT_EQ(second.state().step, state.step);
+  EXPECT_TRUE(again.bytes(state.step) == tiny.bytes(state.step));
 }
 
 // The factor is of lr and of the groups' lr; what it makes of them is what the log says.

@@ -97,6 +97,19 @@ TEST(Choices, TheSameCommandGoesOnWithWhatItChose) {
                   R"(--set train.time="2s", --set model.size="0.1M", --set optimizer.lr="auto")");
 }
 
+// The run's own config is the whole run, however often its length has changed to end in time.
+TEST(Choices, ARunWithATimeIsMadeAgainByItsOwnConfig) {
+  const Workspace workspace;
+  const RunDir run(workspace / "run");
+  const std::string config = left_open(workspace, {{"train", {{"time", "3s"}}}});
+  ASSERT_EQ(lmtrain({"train", config, "--run-dir", run.path()}).exit_code, 0);
+  const std::string own = (run.folder() / "config.json").string();
+  const RunDir again(workspace / "again");
+  const ProcessResult result = lmtrain({"train", own, "--run-dir", again.path()});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(difference(again, run), "");
+}
+
 // The other processes prepare data before rank 0 has chosen anything.
 TEST(Choices, SeveralProcessesChooseAsOne) {
   const Workspace workspace;

@@ -21,7 +21,7 @@ ProcessOptions slow_disk(const std::string& part_of_path, const std::filesystem:
   return options;
 }
 
-Json divided() {
+Json shared_saves() {
   return {{"parallel", {{"sum", "exact"}, {"parts", 4}, {"shard", "optimizer"}}},
           {"checkpoint", {{"every", "5 steps"}}}};
 }
@@ -35,7 +35,7 @@ ProcessOptions with_small_files(rlim_t bytes) {
 constexpr rlim_t kTrialAlone = 60'000, kNotEvenThat = 500;
 
 TEST(SharedSave, AProcessThatCannotWriteFailsTheSaveWithItsName) {
-  const Reference& one = reference(divided());
+  const Reference& one = reference(shared_saves());
   const RunDir run(one.fresh("failing"));
   Ranks ranks(2, {"train", one.config, "--run-dir", run.path()}, with_small_files(kTrialAlone));
   const std::vector<ProcessResult> results = ranks.wait();
@@ -52,7 +52,7 @@ TEST(SharedSave, AProcessThatCannotWriteFailsTheSaveWithItsName) {
 }
 
 TEST(SharedSave, ARunOutlivesAProcessThatCannotWriteWhereItIsToldTo) {
-  const Reference& one = reference(divided());
+  const Reference& one = reference(shared_saves());
   const RunDir run(one.fresh("outlives"));
   Ranks ranks(
       2,
@@ -69,10 +69,10 @@ TEST(SharedSave, ARunOutlivesAProcessThatCannotWriteWhereItIsToldTo) {
 }
 
 TEST(SharedSave, AProcessThatDoesNotWriteSendsItsTensors) {
-  Json weights = divided();
+  Json weights = shared_saves();
   weights["parallel"]["shard"] = "parameters";
   weights["model"]["activation_checkpointing"] = true;
-  for (const Json& changes : {divided(), weights}) {
+  for (const Json& changes : {shared_saves(), weights}) {
     const Reference& one = reference(changes);
     const RunDir run(one.fresh("sends"));
     Ranks ranks(4, {"train", one.config, "--run-dir", run.path()}, with_small_files(kNotEvenThat));
@@ -84,7 +84,7 @@ TEST(SharedSave, AProcessThatDoesNotWriteSendsItsTensors) {
 // Killed while it writes: the older checkpoint is what the run goes on from, to the same bits.
 // The run with async and the run without wait at the same time.
 TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
-  const Reference& one = reference(divided());
+  const Reference& one = reference(shared_saves());
   const std::filesystem::path busy = one.fresh("busy");
   std::ofstream(busy).put('\n');
   struct Killed {
@@ -131,7 +131,7 @@ TEST(SharedSave, AKillInTheMiddleOfItLosesThatSaveAlone) {
 
 // Rank 0 killed while it waits for the other: what it leaves is removed.
 TEST(SharedSave, AKillOfTheFirstLeavesNothingThatCounts) {
-  const Reference& one = reference(divided());
+  const Reference& one = reference(shared_saves());
   const RunDir run(one.fresh("killed first"));
   const std::vector<std::string> command = {"train", one.config, "--run-dir", run.path(),
                                             "--continue"};
@@ -156,7 +156,7 @@ TEST(SharedSave, AKillOfTheFirstLeavesNothingThatCounts) {
 
 // Rank 0 serves the store, and is stopped before it has said where the other one writes.
 TEST(SharedSave, AStoppedFirstEndsTheOther) {
-  const Reference& one = reference(divided());
+  const Reference& one = reference(shared_saves());
   const RunDir run(one.fresh("stopped first"));
   const std::filesystem::path busy = one.fresh("busy");
   // Rank 0 syncs this folder when it has made the one of a checkpoint in it.

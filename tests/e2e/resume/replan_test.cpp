@@ -1,0 +1,97 @@
+// A run whose length has changed on its way, as a run with train.time does: it ends where its last
+// length says, its rate falls to nothing there, and kills, resumes and several processes change no
+// bit of it.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "e2e/ranks.h"
+#include "e2e/references.h"
+
+namespace lmtrain::testing {
+namespace {
+
+// 40 steps were planned first, then 30, then 50.
+Json replanned(Json changes = Json::object()) {
+  changes["train"] = {{"steps", nullptr},
+                      {"tokens", 50 * 512},
+                      {"planned_tokens", {40 * 512, 30 * 512}},
+                      {"replanned_at", {10, 21}}};
+  changes["lr_schedule"] = {{"type", "linear"}, {"min_ratio", 0}};
+  return changes;
+}
+
+std::vector<double> rates_of(const RunDir& run) {
+  std::vector<double> rates;
+  for (const Json& line : run.metrics()) {
+    if (line.contains("lr")) rates.push_back(line.at("lr"));
+  }
+  return rates;
+}
+
+TEST(Replan, TheRateFallsWithoutAJumpToTheLastEnd) {
+  const Reference& expected = reference(replanned());
+  const int64_t tokens = expected.run.status().at("tokens");
+  EXPECT_GE(tokens, 50 * 512);
+  EXPECT_LT(tokens, 51 * 512);
+  const std::vector<Json> events = expected.run.events("replan");
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].at("batch"), 10);
+  EXPECT_EQ(events[0].at("tokens"), 30 * 512);
+  EXPECT_EQ(events[0].at("was"), 40 * 512);
+  EXPECT_EQ(events[1].at("batch"), 21);
+  EXPECT_EQ(events[1].at("tokens"), 50 * 512);
+
+  const std::vector<double> rates = rates_of(expected.run);
+  const double peak = *std::max_element(rates.begin(), rates.end());
+  double largest_step = 0;
+  for (size_t i = 11; i < rates.size(); ++i) {
+    EXPECT_LT(rates[i], rates[i - 1]) << i;
+    largest_step = std::max(largest_step, rates[i - 1] - rates[i]);
+  }
+  EXPECT_LT(largest_step, 0.06 * peak);
+  EXPECT_LT(rates.back(), 0.05 * peak);
+}
+
+TEST(Replan, KilledAndResumedItHasTheSameBits) {
+  const Reference& expected = reference(replanned());
+  for (const char* moment : {"{\"step\":3,", "{\"step\":10,", "{\"step\":14,", "{\"step\":30,"}) {
+    const RunDir run(expected.fresh("killed"));
+    LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
+    ASSERT_TRUE(process.wait_until([&] { return run.has_metrics_line(moment); }));
+    process.send(SIGKILL);
+    process.wait();
+    const ProcessResult resumed = resume(run);
+    ASSERT_EQ(resumed.exit_code, 0) << resumed;
+    EXPECT_EQ(difference(run, expected.run), "") << moment;
+  }
+}
+
+// Negative control: without the history it is another run.
+TEST(Replan, AnotherHistoryIsAnotherRun) {
+  const Reference& expected = reference(replanned());
+  Json other = replanned();
+  other["train"]["replanned_at"] = {10, 22};
+  EXPECT_NE(difference(reference(other).run, expected.run), "");
+}
+
+TEST(Replan, TwoProcessesHaveTheBitsOfOne) {
+  const Json exact = {{"parallel", {{"sum", "exact"}, {"parts", 4}, {"shard", "optimizer"}}}};
+  const Reference& one = reference(replanned(exact));
+  const RunDir run(one.fresh("two"));
+  expect_all(lmtrain_as(2, {"train", one.config, "--run-dir", run.path()}), 0);
+  EXPECT_EQ(difference(run, one.run), "");
+}
+
+TEST(Replan, AGivenLengthEndsTheHistory) {
+  const Reference& expected = reference(replanned());
+  const RunDir run = expected.run.copy(expected.fresh("longer"));
+  const ProcessResult result = lmtrain({"resume", run.path(), "--set", "train.tokens=30720"});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_GE(run.status().at("tokens"), 30720);
+  const Json config = Json::parse(read_text(run.folder() / "config.json"));
+  EXPECT_TRUE(config.at("train").at("planned_tokens").empty());
+}
+
+}  // namespace
+}  // namespace lmtrain::testing
