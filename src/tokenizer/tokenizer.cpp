@@ -1,5 +1,8 @@
 #include "tokenizer/tokenizer.h"
 
+#include <mutex>
+#include <optional>
+
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
@@ -32,7 +35,21 @@ Tokenizer::Tokenizer(std::vector<TokenizerFile> files, const std::string& origin
   ids_ = model_->special_ids();
 }
 
-Tokenizer Tokenizer::load(const fs::path& path) { return {read_files(path), path.string()}; }
+// A command opens its tokenizer at several places, and 100,000 entries take a tenth of a second. So
+// the last one is kept, for files that have the same bytes.
+Tokenizer Tokenizer::load(const fs::path& path) {
+  static std::mutex mutex;
+  static std::vector<TokenizerFile> last_files;  // as they were read; a tokenizer keeps fewer
+  static std::optional<Tokenizer> last;
+  std::vector<TokenizerFile> files = read_files(path);
+  const std::lock_guard lock(mutex);
+  if (!last || last->origin_ != path.string() || last_files != files) {
+    last.reset();
+    last.emplace(Tokenizer(files, path.string()));
+    last_files = std::move(files);
+  }
+  return *last;
+}
 
 std::vector<TokenizerFile> Tokenizer::read_files(const fs::path& path) {
   if (is_folder(path)) {

@@ -322,6 +322,27 @@ TEST(Tokenizer, WhatIsNoModelIsADataErrorThatNamesIt) {
   error_of(ErrorKind::kIo, [&] { Tokenizer::load(folder / "missing.model"); });
 }
 
+// One that is opened again is shared, unless its files have changed since.
+TEST(Tokenizer, LoadReadsWhatTheFilesSayNow) {
+  const TemporaryFolder folder;
+  const fs::path model = folder / "tokenizer.model";
+  const std::string reference = read_file(kReference / "tokenizer.model");
+  write_file_atomic(model, reference);
+  const Tokenizer first = Tokenizer::load(model);
+  const Tokenizer again = Tokenizer::load(model);
+  EXPECT_EQ(&first.why_slow(), &again.why_slow()) << "of one model";
+  EXPECT_TRUE(first.adds_bos());
+  const fs::path beside = folder / "tokenizer_config.json";
+  write_file_atomic(beside, R"({"add_bos_token": false})");
+  EXPECT_FALSE(Tokenizer::load(model).adds_bos());
+  fs::remove(beside);
+  EXPECT_TRUE(Tokenizer::load(model).adds_bos());
+  write_file_atomic(model, "no model");
+  error_of(ErrorKind::kData, [&] { Tokenizer::load(model); });
+  write_file_atomic(model, reference);
+  EXPECT_EQ(Tokenizer::load(model).encode("a word"), first.encode("a word"));
+}
+
 TEST(Tokenizer, DecodeRefusesIdsOutsideTheVocabulary) {
   const Tokenizer tokenizer = Tokenizer::load(kReference / "tokenizer.model");
   error_of(ErrorKind::kInternal, [&] { static_cast<void>(tokenizer.decode({384})); });
