@@ -109,17 +109,17 @@ template <int kCount>
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) f(i);
   };
-  each([&](int i) { x[i] = -87.0F > x[i] ? Vector{} - 87.0F : x[i]; });
-  each([&](int i) { x[i] = 88.0F < x[i] ? Vector{} + 88.0F : x[i]; });
-  each([&](int i) { shifted[i] = x[i] * 1.44269504088896341F + 12583039.0F; });
-  each([&](int i) { r[i] = shifted[i] - 12583039.0F; });
-  each([&](int i) { x[i] = x[i] - r[i] * 0.693359375F; });
-  each([&](int i) { r[i] = x[i] - r[i] * -2.12194440e-4F; });
-  each([&](int i) { p[i] = 1.9875691500e-4F * r[i] + 1.3981999507e-3F; });
-  each([&](int i) { p[i] = p[i] * r[i] + 8.3334519073e-3F; });
-  each([&](int i) { p[i] = p[i] * r[i] + 4.1665795894e-2F; });
-  each([&](int i) { p[i] = p[i] * r[i] + 1.6666665459e-1F; });
-  each([&](int i) { p[i] = p[i] * r[i] + 5.0000001201e-1F; });
+  each([&](int i) { x[i] = Exp::kLeast > x[i] ? Vector{} + Exp::kLeast : x[i]; });
+  each([&](int i) { x[i] = Exp::kMost < x[i] ? Vector{} + Exp::kMost : x[i]; });
+  each([&](int i) { shifted[i] = x[i] * Exp::kLog2e + Exp::kRound; });
+  each([&](int i) { r[i] = shifted[i] - Exp::kRound; });
+  each([&](int i) { x[i] = x[i] - r[i] * Exp::kLn2High; });
+  each([&](int i) { r[i] = x[i] - r[i] * Exp::kLn2Low; });
+  each([&](int i) { p[i] = Exp::kP5 * r[i] + Exp::kP4; });
+  each([&](int i) { p[i] = p[i] * r[i] + Exp::kP3; });
+  each([&](int i) { p[i] = p[i] * r[i] + Exp::kP2; });
+  each([&](int i) { p[i] = p[i] * r[i] + Exp::kP1; });
+  each([&](int i) { p[i] = p[i] * r[i] + Exp::kP0; });
   each([&](int i) { p[i] = p[i] * r[i] * r[i] + r[i] + 1.0F; });
   each([&](int i) {
     const Bits power = __builtin_bit_cast(Bits, shifted[i]) << 23;

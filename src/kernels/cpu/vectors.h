@@ -48,26 +48,33 @@ struct BitsOf<Vector> {
   using Type = Bits;
 };
 
+// The numbers of exp_approx().
+struct Exp {
+  static constexpr float kLeast = -87.0F, kMost = 88.0F;
+  static constexpr float kLog2e = 1.44269504088896341F;
+  static constexpr float kLn2High = 0.693359375F;
+  static constexpr float kLn2Low = -2.12194440e-4F;
+  // 1.5 * 2^23 + 127: adding it rounds to an integer, with an exponent's bias in the lowest bits.
+  static constexpr float kRound = 12583039.0F;
+  static constexpr float kP5 = 1.9875691500e-4F, kP4 = 1.3981999507e-3F, kP3 = 8.3334519073e-3F,
+                         kP2 = 4.1665795894e-2F, kP1 = 1.6666665459e-1F, kP0 = 5.0000001201e-1F;
+};
+
 // Returns exp(x) to within 2 ulp on [-87, 88] (Cody & Waite reduction, degree-6 polynomial). Below
 // it returns exp(-87), about 1.6e-38, and above it exp(88), about 1.7e38; NaN stays NaN. V is float
 // or Vector.
 template <class V>
 inline V exp_approx(V x) {
-  constexpr float kLog2e = 1.44269504088896341F;
-  constexpr float kLn2High = 0.693359375F;
-  constexpr float kLn2Low = -2.12194440e-4F;
-  // 1.5 * 2^23 + 127: adding it rounds to an integer, with an exponent's bias in the lowest bits.
-  constexpr float kRound = 12583039.0F;
-  x = -87.0F > x ? -87.0F : x;  // so ordered, both are one instruction and pass a NaN on
-  x = 88.0F < x ? 88.0F : x;
-  const V shifted = x * kLog2e + kRound;
-  const V n = shifted - kRound;
-  const V r = (x - n * kLn2High) - n * kLn2Low;
-  V p = 1.9875691500e-4F * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
+  x = Exp::kLeast > x ? Exp::kLeast : x;  // so ordered, both are one instruction and pass a NaN on
+  x = Exp::kMost < x ? Exp::kMost : x;
+  const V shifted = x * Exp::kLog2e + Exp::kRound;
+  const V n = shifted - Exp::kRound;
+  const V r = (x - n * Exp::kLn2High) - n * Exp::kLn2Low;
+  V p = Exp::kP5 * r + Exp::kP4;
+  p = p * r + Exp::kP3;
+  p = p * r + Exp::kP2;
+  p = p * r + Exp::kP1;
+  p = p * r + Exp::kP0;
   p = p * r * r + r + 1.0F;
   // Times 2^n in floating point: adding n to the exponent's bits would turn some NaNs into numbers.
   using U = typename BitsOf<V>::Type;
