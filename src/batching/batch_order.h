@@ -45,10 +45,10 @@ struct BatchOrderSpec {
 
 class BatchOrder {
  public:
-  // Throws Error(kConfig) for a run that cannot be planned (BatchPlan::extend); Error(kData) where
-  // there is nothing to train on, or more than SequenceRows takes (rows.h); Error(kInternal) for
-  // `sources` that do not fit (group_sources) and for `replans` out of order; and what the poll
-  // throws.
+  // Throws what the poll throws, and:
+  //   Error(kConfig)    the run cannot be planned (BatchPlan::extend)
+  //   Error(kData)      there is nothing to train on, or more than SequenceRows takes (rows.h)
+  //   Error(kInternal)  `sources` do not fit (group_sources), or `replans` are out of order
   explicit BatchOrder(const BatchOrderSpec& spec);
   ~BatchOrder();
 

@@ -86,6 +86,10 @@ std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_le
   return weights;
 }
 
+namespace {
+
+// Length i has counts[i] batches in all. Returns for each length the number of its batches in cycle
+// `cycle`, 0 <= cycle < num_cycles.
 std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
                                   int64_t num_cycles) {
   std::vector<int64_t> here;
@@ -96,6 +100,8 @@ std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cy
   }
   return here;
 }
+
+}  // namespace
 
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
                                  const Poll& poll) {

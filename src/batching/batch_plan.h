@@ -35,11 +35,6 @@ std::vector<int64_t> split_in_proportion(int64_t total, const std::vector<int64_
 // batches of a length are divided among the sub-cycles in proportion to weights[length].
 std::vector<std::vector<int64_t>> sub_cycle_weights(Growth growth, size_t num_lengths);
 
-// Length i has counts[i] batches in all. Returns for each length the number of its batches in cycle
-// `cycle`, 0 <= cycle < num_cycles.
-std::vector<int64_t> cycle_counts(const std::vector<int64_t>& counts, int64_t cycle,
-                                  int64_t num_cycles);
-
 // These return the index of the length of every batch, in batch order. Length i has counts[i]
 // batches. At most 256 lengths are allowed.
 std::vector<uint8_t> mix_lengths(const std::vector<int64_t>& counts, std::optional<uint64_t> key,
@@ -141,7 +136,7 @@ class BatchPlan {
   int64_t row_before(int64_t k, size_t index) const;
   // Returns how many batches of the planned run have rows of streams[index].
   int64_t batches_of(size_t index) const;
-  // Returns the cycles of the last period.
+  // Returns the cycles of the last period, which must have been planned without keeps_pace.
   std::vector<CycleSummary> cycles() const;
   std::vector<int64_t> batch_lengths() const;  // ascending: every length that a batch can have
   // Returns how many batches in [begin, end) have each of batch_lengths(), 0 <= begin. Its time

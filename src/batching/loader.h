@@ -13,8 +13,8 @@ namespace lmtrain {
 class Loader {
  public:
   // Gives the share `share` of each batch in [first, end), or without end if `end` is negative. The
-  // thread builds up to `depth` batches ahead, at least 1. `order` must outlive the loader. Throws
-  // Error(kMemory) if the system refuses a thread.
+  // thread keeps `depth` batches ready, and holds one more that it has built. `depth` must be at
+  // least 1. `order` must outlive the loader. Throws Error(kMemory) if the system refuses a thread.
   Loader(const BatchOrder& order, int64_t first, int64_t end = -1, const BatchShare& share = {},
          int64_t depth = 4);
   // Stops the thread; waits at most for the batch it is building.

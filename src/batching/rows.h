@@ -120,10 +120,13 @@ struct CutRule {
   bool shares;   // whether sequences shorter than their row share rows
 };
 
-// The lengths of bucket and pad are powers of two from min_length to max_length, which must be
-// powers of two. bucket cuts max_length targets while a document has enough; if `balanced`, it
-// draws shorter lengths too, with the key `fingerprint`. pad and pack cut every max_length targets;
-// all rows of pack have max_length, any number above 0.
+// The lengths of bucket_cut() and pad_cut() are powers of two from min_length to max_length, which
+// must be powers of two themselves.
+//
+//   bucket_cut  cuts max_length targets while the document has enough; if `balanced`, draws shorter
+//               lengths too, with the key `fingerprint`
+//   pad_cut     cuts every max_length targets
+//   pack_cut    likewise; all rows have max_length, any number above 0
 CutRule bucket_cut(uint64_t fingerprint, int64_t min_length, int64_t max_length, bool balanced);
 CutRule pad_cut(int64_t min_length, int64_t max_length);
 CutRule pack_cut(int64_t max_length);

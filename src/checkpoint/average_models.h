@@ -23,7 +23,8 @@ namespace lmtrain {
 // (checkpoint/model_location.h), Tokenizer::load and load_weights (model/hf_folder.h), Error(kIo),
 // and:
 //   Error(kUsage)  fewer than two models, a model given twice, an architecture or tokenizer that
-//                  differs from the first model's, or `to` is taken
+//                  differs from the first model's, or `to` is taken or is named like a checkpoint
+//                  of a run
 //   StopRequested  on a signal
 ModelExport average_models(const std::vector<std::filesystem::path>& targets,
                            const std::filesystem::path& to);

@@ -1,5 +1,5 @@
-// Makes the processes of a run begin alike. Every process calls each of these functions at the same
-// point. They also throw the errors of `processes`.
+// Gives all processes of a run the same state and limits, and compares them. Every process calls
+// each of these functions at the same point. They also throw the errors of `processes`.
 #pragma once
 
 #include <string>

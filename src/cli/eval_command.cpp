@@ -16,7 +16,6 @@
 #include "checkpoint/loaded_model.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "config/units.h"
 #include "eval/answer_requests.h"
 #include "eval/evaluate.h"
 #include "eval/evaluate_tasks.h"

@@ -7,7 +7,6 @@
 #include "checkpoint/export_model.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "config/units.h"
 
 namespace lmtrain {
 namespace {

@@ -282,10 +282,7 @@ int show_plan(const PlanArguments& options) {
   resolve_runtime(config);
   resolve_document_ends(config);
   const PreparedData data = prepare_data(config, static_cast<int>(*config.threads));
-  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
-  resolve_choices(config, data, options.processes);
-  resolve_micro_tokens(config, options.processes);
-  resolve_eval_tokens(config, data);
+  resolve_after_data(config, data, options.processes);
   const TokenShard shard(data.train_shard, /*verify_tokens=*/false);
   const BatchOrder order(order_spec(config, data, shard));
   RunPlan plan = plan_run(config, data, order, options.processes);

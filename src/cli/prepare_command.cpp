@@ -7,7 +7,6 @@
 #include "cli/options.h"
 #include "config/parse.h"
 #include "prepare/prepare.h"
-#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -97,7 +97,7 @@ int train(const TrainArguments& options) {
   lock = lock_run(run);
   require_new_run(run);  // begun by another process since
   write_run_config(run, config, /*step=*/0);
-  return train_run(run, training, options.json);
+  return train_run(training, options.json);
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ struct Prompt {
 };
 
 // Returns the prompts of `bytes`, in order; ignores a byte order mark at the beginning. Throws
-// Error(kData) that names `origin` if there is no prompt, or, with its line, if a line of JSON
-// lines is no such object.
+// Error(kData) that names `origin` if:
+//   the bytes are no UTF-8 text, or the file is of another kind, such as a table
+//   there is no prompt
+//   a line of JSON lines is no such object; the message names the line
 std::vector<Prompt> parse_prompts(std::string_view bytes, const std::string& origin);
 // Reads a file or pipe, and returns its prompts. Throws Error(kIo), and:
 //   Error(kUsage)  the path does not exist or is a folder

@@ -37,8 +37,11 @@ struct ScoreRequests {
   std::vector<size_t> ends;  // the rows of request i end before rows[ends[i]]
 };
 // Reads a file of lines {"context": ..., "continuation": ...} or {"text": ...}; ignores other
-// fields. Throws the errors of for_each_record() (eval/json_record.h), Error(kData) with file and
-// line for a line that is no request or has no row, and StopRequested (base/stop.h) on a signal.
+// fields. A text without tokens has no rows. Throws the errors of for_each_record()
+// (eval/json_record.h), and:
+//   Error(kData)   a line is no request, or has an error of row_of_pair() or rows_of_text(); the
+//                  message names file and line
+//   StopRequested  on a signal (base/stop.h)
 ScoreRequests read_score_requests(const std::filesystem::path& path, const ModelText& model);
 
 // Returns the line that answers a request, without newline, from the scores [first, end) of its

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "config/settings.h"
+
 namespace lmtrain {
 namespace {
 
@@ -58,15 +60,11 @@ const std::vector<Chart>& charts_of_updates() {
   return charts;
 }
 
-// A bucket of document lengths, "eval_loss/length_N": N.
-constexpr std::string_view kLength = "length_";
+// Returns N of a bucket of document lengths, "eval_loss/length_N"; nothing for another key.
 std::optional<double> length_of(const std::string& key) {
   const size_t slash = key.find('/');
-  if (slash == std::string::npos || key.compare(slash + 1, kLength.size(), kLength) != 0) return {};
-  const std::string number = key.substr(slash + 1 + kLength.size());
-  const bool is_number =
-      !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? std::optional(std::strtod(number.c_str(), nullptr)) : std::nullopt;
+  if (slash == std::string::npos || !is_length_name(key.substr(slash + 1))) return std::nullopt;
+  return std::strtod(key.c_str() + slash + 1 + kLengthPrefix.size(), nullptr);
 }
 
 Chart chart_of_evaluations(const std::string& key) {
@@ -76,8 +74,8 @@ Chart chart_of_evaluations(const std::string& key) {
   const std::string part = slash == std::string::npos ? "" : key.substr(slash + 1);
   const std::optional<double> length = length_of(key);
   const std::string set = part.empty() ? ""
-                          : length     ? ": documents of length " + part.substr(kLength.size())
-                                       : ": " + part;
+                          : length ? ": documents of length " + part.substr(kLengthPrefix.size())
+                                   : ": " + part;
   if (figure == "eval_loss") {
     chart.title = "Held-out loss" + set;
     chart.unit = "nats a target token, at each evaluation";

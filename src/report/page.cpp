@@ -14,6 +14,22 @@
 
 namespace lmtrain {
 
+namespace {
+
+// Makes a table in a box that scrolls sideways. All cells are HTML: the caller escapes. The first
+// cell of each row is its heading.
+class HtmlTable {
+ public:
+  HtmlTable(std::vector<std::string> header) : header_(std::move(header)) {}
+  void add_row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Returns the table with the class `name`.
+  std::string html(const std::string& name) const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
 std::string HtmlTable::html(const std::string& name) const {
   std::string text = str("<div class=\"scroll\"><table class=\"", name, "\"><thead><tr>");
   for (const std::string& cell : header_) text += str("<th scope=\"col\">", cell, "</th>");
@@ -28,18 +44,19 @@ std::string HtmlTable::html(const std::string& name) const {
   return text + "</tbody></table></div>";
 }
 
+// Returns a <section> of `content` under the heading `title`. Both are HTML: the caller escapes.
 std::string section(const std::string& title, const std::string& content) {
   return str("<section><h2>", title, "</h2>", content, "</section>\n");
 }
 
+// Returns a sample of the line by which charts draw run i, and the run's label. The tooltip is its
+// folder.
 std::string run_name(const RunRecord& run, size_t i) {
   return str("<span class=\"run\" title=\"", escape_html(run.folder.string()),
              "\"><svg class=\"swatch\" data-run=\"", i,
              "\" viewBox=\"0 0 22 8\"><path class=\"line ", run_classes(i),
              "\" d=\"M0 4H22\"/></svg>", escape_html(run.label), "</span>");
 }
-
-namespace {
 
 const std::string kNone = "–";
 

@@ -11,29 +11,7 @@
 
 namespace lmtrain {
 
-// All functions return HTML. Except for HtmlTable and section(), they escape all text of runs.
-
-// ---- Parts of the page ----
-
-// Makes a table in a box that scrolls sideways. All cells are HTML: the caller escapes. The first
-// cell of each row is its heading.
-class HtmlTable {
- public:
-  HtmlTable(std::vector<std::string> header) : header_(std::move(header)) {}
-  void add_row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  // Returns the table with the class `name`.
-  std::string html(const std::string& name) const;
-
- private:
-  std::vector<std::string> header_;
-  std::vector<std::vector<std::string>> rows_;
-};
-
-// Returns a <section> of `content` under the heading `title`. Both are HTML: the caller escapes.
-std::string section(const std::string& title, const std::string& content);
-// Returns a sample of the line by which charts draw run i, and the run's label. The tooltip is its
-// folder.
-std::string run_name(const RunRecord& run, size_t i);
+// All functions return HTML, and escape all text of runs.
 
 // Returns a table with a row for each run: state, losses, steps, tokens, time, parameters, memory,
 // device, numbers of events, checkpoint. A sentence below says how the losses are measured.

@@ -143,7 +143,7 @@ std::string early_stop_reason(const Config& config, const TrainingState& state) 
 }
 
 std::string best_note(const EndReport& report) {
-  const std::optional<Evaluated>& best = report.best_checkpoint;
+  const std::optional<EvaluatedStep>& best = report.best_checkpoint;
   if (!best || !report.saved || best->step == report.saved_step) return "";
   const bool is_last = report.last && report.last->step == report.saved_step;
   return str("step ", best->step, " is the best (held-out ", printed("%.4f", best->loss),

@@ -14,6 +14,7 @@
 #include "eval/evaluate.h"
 #include "eval/task_result.h"
 #include "prepare/prepare.h"
+#include "schedule/due.h"
 
 namespace lmtrain {
 
@@ -45,21 +46,16 @@ std::vector<LinePart> step_line(const StepReport& report);
 std::string evaluation_note(int64_t step, const Evaluation& evaluation);
 inline constexpr size_t kMostSetsShown = 12;
 
-struct Evaluated {
-  int64_t step = 0;
-  double loss = 0;
-};
-
 struct EndReport {
   int64_t steps = 0, tokens = 0;
   std::optional<double> loss;
-  std::optional<Evaluated> last, best;         // the last evaluation, and the lowest loss
+  std::optional<EvaluatedStep> last, best;     // the last evaluation, and the lowest loss
   double training = 0, evaluating = 0;         // seconds of this process
   double saving = 0, elapsed = 0;              // seconds of this process; elapsed: in all
   std::optional<std::filesystem::path> saved;  // the newest checkpoint
   // The present checkpoint with the lowest held-out loss, which other commands take if they get the
   // run folder; nothing: no evaluation tells.
-  std::optional<Evaluated> best_checkpoint;
+  std::optional<EvaluatedStep> best_checkpoint;
   std::filesystem::path best_path;
   int64_t saved_step = 0;  // of the newest checkpoint
   std::string early_stop;  // early_stop_reason(); empty: the run did not end early

@@ -91,7 +91,7 @@ EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
     report.saved = run_.checkpoint(*saved_step);
     report.saved_step = *saved_step;
   }
-  std::optional<Evaluated>& best_saved = report.best_checkpoint;
+  std::optional<EvaluatedStep>& best_saved = report.best_checkpoint;
   try {
     for_each_json_line_with(
         run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {

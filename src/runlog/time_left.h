@@ -47,9 +47,11 @@ class TimeLeft {
   // Sets the seconds in which a thread has written the last checkpoint, beside the training loop.
   void set_writing(double seconds) { writing_ = seconds; }
 
-  // Both are 0 before the first add_batch() or add_evaluation(). `steady`: by
+  // Returns the seconds to expect of a batch; 0 before the first add_batch(). `steady`: by
   // MeanTime::steady_seconds().
   double batch_seconds(int64_t length, bool steady = false) const;
+  // Returns the seconds to expect of an evaluation; 0 before the first add_batch() and the first
+  // add_evaluation().
   double evaluation_seconds() const;
 
   // Says what is still to come.

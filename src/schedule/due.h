@@ -57,7 +57,7 @@ struct RunMoment {
   RunClock clock;
   int64_t next_batch = 0;  // in the order of data
   double seconds = 0;      // since this process began with the run
-  bool signalled = false;  // a signal has asked to stop
+  bool signalled = false;  // a signal has asked to stop, or TrainingOptions::last_step is reached
   // EvaluationHistory::without_gain, if this step has evaluated; else 0.
   int64_t without_gain = 0;
 };
@@ -92,8 +92,9 @@ struct RunEnd {
   int exit_code = 0;   // 0, 128 + signal, or kExitMaxTime (base/error.h)
 };
 
-// `is_evaluated`: the last weights have been evaluated. `signal` is the number of the signal that
-// asked to stop, or 0. A signal that comes when all is done changes nothing.
+// Returns how a run ended that `why` stopped; `why` is not kNone. The run is done if
+// has_all_steps() and `is_evaluated`: its last weights have been evaluated. Else `signal`, the
+// number of a signal, stopped it; if that is 0, train.max_time did.
 RunEnd run_end(Stop why, bool is_evaluated, int signal);
 
 // An evaluation after `step` updates.
@@ -109,8 +110,8 @@ struct EvaluatedStep {
 struct EvaluationHistory {
   std::optional<EvaluatedStep> lowest{};  // the first of equal losses; none: no finite one
   int64_t without_gain = 0;               // evaluations since the last gain
-  // Evaluations that a signal put off until after the checkpoint of their step was saved. These
-  // checkpoints do not hold their loss.
+  // Evaluations that came after the checkpoint of their step was saved, so that it may not hold
+  // their loss. A signal had put them off, a trial ended, or the run was made shorter.
   std::vector<EvaluatedStep> after_save{};
   bool operator==(const EvaluationHistory&) const = default;
 };

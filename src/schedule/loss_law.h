@@ -49,8 +49,10 @@ struct LossForecast {
   std::vector<LossLaw> laws;  // the best fit, then the replicates
   double noise = 0;           // standard deviation of the logarithm of a measured loss
 
+  // Returns the loss to expect of a whole run of this size.
   LossRange at(const RunSize& size) const;
 };
+// The fewest pairs of size and length that the fit needs (count_rungs()).
 inline constexpr int kLeastRungs = 4;
 
 // Returns how many different pairs of size and length the runs have.

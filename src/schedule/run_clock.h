@@ -14,8 +14,9 @@
 namespace lmtrain {
 
 struct RunClock {
-  // These say how long the run is. `total` is its length as it was planned first, in the unit of
-  // the run.
+  // These say how long the run is. `total` is the length of its schedules, in the unit of the run:
+  // the length in the config. If train.time has changed the length on the way, `total` is the
+  // length before the first of these changes.
   double total = 0;
   bool counts_steps = true;
   double tokens_per_step = 1;   // converts a duration from steps to tokens, and back
@@ -34,7 +35,7 @@ struct RunClock {
   double seconds = 0;  // time of training, over all resumes
 
   // Returns how far the run has come on its schedules, in the unit of the run: its steps or tokens;
-  // after a `change` the steps or tokens that the run as planned first would have by now.
+  // after a `change` the tokens that a run of length `total` would have by now.
   double done() const;
   // Returns how many steps or tokens, in the unit of the run, are still to come.
   double left() const { return change ? change->end - tokens : total - done(); }

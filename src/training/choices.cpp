@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "eval/eval_share.h"
 #include "formats/token_shard.h"
 #include "training/bench.h"
+#include "training/expected_loss.h"
 #include "training/load_run.h"
 #include "training/matmul_rate.h"
 #include "training/resolve.h"
@@ -32,10 +34,6 @@ constexpr double kMeasuringShare = 0.02;
 constexpr double kMostMeasuring = 60;  // seconds of a round
 constexpr double kOtherShare = 0.03;
 constexpr double kOtherSeconds = 0.5;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Returns the tokens a second of a run of this config, by the lengths that it has.
 double measured_rate(const Config& config, const PreparedData& data, double seconds,
@@ -137,7 +135,7 @@ void resolve_choices(Config& config, const PreparedData& data, int num_processes
         "docs/recipe.md");
   }
   if (!recipe && !config.train.time && !config.model.size) return;
-  const double targets = static_cast<double>(std::max<int64_t>(1, data.train_targets));
+  const double targets = text_tokens(data);
   const RunFacts facts = {.vocab_size = *config.model.vocab_size,
                           .text_tokens = targets,
                           .num_processes = num_processes};
@@ -158,6 +156,14 @@ void resolve_choices(Config& config, const PreparedData& data, int num_processes
                " parameters, ", name_of(config.optimizer.type), " at ",
                printed("%.3g", config.optimizer.peak_lr()), ", batches of ", config.batch.tokens,
                " tokens, weight decay ", printed("%.3g", config.optimizer.weight_decay)));
+}
+
+void resolve_after_data(Config& config, const PreparedData& data, int num_processes,
+                        const Processes& processes) {
+  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
+  resolve_choices(config, data, num_processes, processes);
+  resolve_micro_tokens(config, num_processes, processes);
+  resolve_eval_tokens(config, data);
 }
 
 }  // namespace lmtrain

@@ -8,6 +8,12 @@
 
 namespace lmtrain {
 
+// Resolves all that depends on the prepared data: the vocabulary, the choices, the micro-batch and
+// eval.tokens. Throws the errors of Tokenizer::load, resolve_vocab_size (training/resolve.h) and
+// resolve_choices().
+void resolve_after_data(Config& config, const PreparedData& data, int num_processes,
+                        const Processes& processes = only_process());
+
 // Makes every choice in `config`, and logs what it chose, or that the recipe chooses nothing since
 // optimizer.lr is given. `config` must be resolved by resolve_runtime and resolve_vocab_size. If it
 // makes a choice, it leaves batch.micro_tokens open unless that is given: call resolve_micro_tokens

@@ -6,7 +6,6 @@
 #include "eval/evaluate.h"
 #include "optim/clip.h"
 #include "optim/make_optimizer.h"
-#include "training/resolve.h"
 #include "training/step.h"
 
 namespace lmtrain {

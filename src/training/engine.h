@@ -26,7 +26,8 @@ namespace lmtrain {
 
 class Engine {
  public:
-  // Parts that tests give, and that otherwise follow from the config.
+  // Replaces parts that otherwise follow from the config. Tests and bench give them; the
+  // constructor below fills make_optimizer, held and share from its arguments.
   struct Parts {
     std::function<std::unique_ptr<Optimizer>(Parameters&)> make_optimizer{};
     std::unique_ptr<GraphRecorder> recorder{};

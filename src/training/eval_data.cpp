@@ -7,7 +7,6 @@
 #include "formats/manifest.h"
 #include "prepare/prepare.h"
 #include "runlog/data_files.h"
-#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

@@ -17,7 +17,8 @@ struct EvalData {
 };
 
 // Finds the run's data in the cache, or prepares them with `num_threads` threads. Throws the errors
-// of read_run_config and prepare_data, and:
+// of read_run_config, require_given_tokenizer and refuse_changed_text (runlog/data_files.h),
+// prepare_data, and:
 //   Error(kUsage)  the location belongs to no run, or the run has no held-out text
 //   Error(kData)   the checkpoint was trained on other data
 EvalData eval_data_of(const ModelLocation& location, int num_threads);

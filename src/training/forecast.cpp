@@ -92,10 +92,7 @@ Config config_of_rungs(const Config& asked) {
 void resolve_run(Config& config, const PreparedData& data) {
   resolve_runtime(config);
   resolve_document_ends(config);
-  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
-  resolve_choices(config, data, 1);
-  resolve_micro_tokens(config, 1);
-  resolve_eval_tokens(config, data);
+  resolve_after_data(config, data, /*num_processes=*/1);
 }
 
 // The targets of the run.

@@ -254,22 +254,28 @@ int with_resume_hint(const RunFolder& run, const Work& work) {
   }
 }
 
+void print_status(const std::string& status, bool json) {
+  if (json || !output_is_terminal()) std::cout << status << std::endl;
+}
+
 int train(RestartableRun& training, bool json) {
-  const auto print_status = [&](const std::string& status) {
-    if (json || !output_is_terminal()) std::cout << status << std::endl;
-  };
   log_note(training.summary());
   log_warnings(training.warnings());
   if (const std::optional<RunPlan> plan = training.plan())
     write_expectation(training.config(), training.data(), training.folder(), *plan);
   try {
     const RunOutcome outcome = training.run();
-    print_status(outcome.status);
+    print_status(outcome.status, json);
     return outcome.exit_code;
   } catch (...) {
-    if (!training.failed_status().empty()) print_status(training.failed_status());
+    if (!training.failed_status().empty()) print_status(training.failed_status(), json);
     throw;
   }
+}
+
+// Returns the step that the run goes on from; 0 if a trial comes next.
+int64_t present_step(const RestartableRun& training) {
+  return training.trainer() != nullptr ? training.trainer()->state().step : 0;
 }
 
 // -1: the folder has no checkpoint.
@@ -315,14 +321,19 @@ void require_storable(const std::filesystem::path& run) {
                                      ", and config.json cannot hold it; rename the folder"));
 }
 
+// Prepares the data of a run that is there. Warns of data files that have changed.
+PreparedData prepare_there(Config& config, const RunFolder& run) {
+  require_given_tokenizer(run, config);
+  warn_of_changed_files(run, config);
+  return resolve_and_prepare(config);
+}
+
 // Prepares the data of a run that goes on. Returns nothing, and says so, where its text or the
 // given tokenizer cannot be found any more, the run is done, and no setting `is_changed`.
 std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, bool is_changed,
                                           bool json) {
   try {
-    require_given_tokenizer(run, config);
-    warn_of_changed_files(run, config);
-    return resolve_and_prepare(config);
+    return prepare_there(config, run);
   } catch (const Error& error) {
     const std::string_view problem = error.what();
     const bool is_text_missing = error.kind() == ErrorKind::kUsage && problem.starts_with("/data/");
@@ -338,16 +349,14 @@ std::optional<PreparedData> prepare_again(Config& config, const RunFolder& run, 
     }
     log_note(str("the run in ", run.path().string(), " is finished; its ",
                  is_text_missing ? "text" : "tokenizer", " is not there any more: ", problem));
-    if (json || !output_is_terminal()) std::cout << status << std::endl;
+    print_status(status, json);
     return std::nullopt;
   }
 }
 
-// Builds the run of a folder that is locked and holds it. Warns of data files that have changed.
+// Builds the run of a folder that is locked and holds it.
 RestartableRun make_run(Config& config, const RunFolder& run) {
-  require_given_tokenizer(run, config);
-  warn_of_changed_files(run, config);
-  const PreparedData data = resolve_and_prepare(config);
+  const PreparedData data = prepare_there(config, run);
   return {config, data, run, /*is_new=*/false, joined_processes()};
 }
 
@@ -378,11 +387,8 @@ PreparedData resolve_and_prepare(Config& config) {
   broadcast_order(processes, PrepareOrder{config});
   PreparedData data = prepare_while_watching(processes, config);
   start_times().end_phase("data");
-  resolve_vocab_size(config, Tokenizer::load(data.tokenizer_model));
   // With train.time it measures, for longer than the others may be left waiting.
-  processes.while_watching([&] { resolve_choices(config, data, processes.count(), processes); });
-  resolve_micro_tokens(config, processes.count(), processes);
-  resolve_eval_tokens(config, data);
+  processes.while_watching([&] { resolve_after_data(config, data, processes.count(), processes); });
   broadcast_order(processes, RunOrder{config});
   processes.barrier(kPrepared);
   require_ready(processes, config, data);
@@ -421,8 +427,8 @@ RunLock lock_run(const RunFolder& run) {
   return lock;
 }
 
-int train_run(const RunFolder& run, RestartableRun& training, bool json) {
-  return with_resume_hint(run, [&] { return train(training, json); });
+int train_run(RestartableRun& training, bool json) {
+  return with_resume_hint(training.folder(), [&] { return train(training, json); });
 }
 
 int train_part(const RunFolder& folder, Config config) {
@@ -438,8 +444,7 @@ int train_part(const RunFolder& folder, Config config) {
   const bool moved = there.config.run_dir != run.path().string();
   there.config.run_dir = run.path().string();
   RestartableRun training = make_run(there.config, run);
-  const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
-  if (moved) write_run_config(run, there.config, step);
+  if (moved) write_run_config(run, there.config, present_step(training));
   return training.run().exit_code;
 }
 
@@ -461,9 +466,8 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   announce(changes);
   training.note_changes(changes_json(changes));
   warn_of_changes(before, config, training);
-  const int64_t step = training.trainer() != nullptr ? training.trainer()->state().step : 0;
-  if (moved || !changes.empty()) write_run_config(run, config, step);
-  return train_run(run, training, json);
+  if (moved || !changes.empty()) write_run_config(run, config, present_step(training));
+  return train_run(training, json);
 }
 
 int branch_run(const RunFolder& folder, const Branch& branch,

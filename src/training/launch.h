@@ -36,17 +36,19 @@ Processes& joined_processes();
 
 // ---- A run from a config ----
 
-// Resolves `config` in place for this machine, sends it to the other processes, and prepares the
-// data. Throws the errors of:
+// Resolves `config` in place for this machine, sends it to the other processes, prepares the data,
+// and makes the choices that `config` leaves open. Throws the errors of:
 //   require_preflight, for the stages kSettings and kDevice
-//   resolve_runtime and resolve_vocab_size (training/resolve.h)
-//   prepare_data (prepare/prepare.h)
-//   with several processes, require_alike (distributed) and the exchanges
+//   resolve_runtime (training/resolve.h) and resolve_after_data (training/choices.h)
+//   resolve_document_ends (prepare/given_tokenizer.h) and prepare_data (prepare/prepare.h)
+//   require_memory (training/micro_batch_limits.h)
+//   with several processes, require_alike (checkpoint/share_state.h) and the exchanges
 PreparedData resolve_and_prepare(Config& config);
 // Builds a new run, resolves `config`, and gives `run` its identity. Writes nothing into the
 // folder, which need not be locked. First calls check_given_model() (checkpoint/given_model.h),
 // then resolve_and_prepare(). Throws the errors of both, of require_preflight for the stage
-// kNewRun, and of RestartableRun. Warns if the disk has no room for all checkpoints.
+// kNewRun, of weights_digest (checkpoint/given_model.h) with init_from, and of RestartableRun.
+// Warns if the disk has no room for all checkpoints.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 
 // Locks the run folder, and creates it if it is missing. From then on the log also goes to its
@@ -55,7 +57,7 @@ RunLock lock_run(const RunFolder& run);
 // Trains and returns the exit code. The folder must be locked and hold the config. Prints the final
 // status to stdout if `json`, or if stdout is no terminal. Throws the errors of
 // RestartableRun::run(); the message of an Error(kIo) ends with the command that resumes the run.
-int train_run(const RunFolder& run, RestartableRun& training, bool json);
+int train_run(RestartableRun& training, bool json);
 
 // Trains a run that is a part of another command, in this process, and returns the exit code. If
 // the folder holds no run, begins one with `config`; else goes on with that run and its own config.

@@ -1,8 +1,9 @@
 // Loads a run from a checkpoint, or sets it to its beginning: state, weights and optimizer buffers,
 // adapted to the present config, and the order of data for that state.
 //
-// A resume and a rollback take the same steps: newest_checkpoint(), load_run(), order_spec().
-// After a rollback keep_after_rollback() follows.
+// A resume and a rollback both take load_run() and order_spec(). A rollback begins with
+// newest_checkpoint() and ends with keep_after_rollback(); a resume gets its checkpoint from
+// RestartableRun.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,12 @@ namespace lmtrain {
 // newest_valid_checkpoint in rank 0.
 std::optional<int64_t> newest_checkpoint(const RunFolder& run, Processes& processes);
 
-// Fills the weights and the optimizer of `engine`, and returns the state, adapted to `config`: from
-// the checkpoint of the step `checkpoint`, whose files were verified; or, without `checkpoint`, for
-// the beginning of a run, with the weights of config.init_from or random ones by config.seed. Every
-// process calls it; only rank 0 reads files. Each process gets all weights, or with divided weights
-// its own, and the optimizer buffers of the tensors that it updates. Throws the errors of
+// Fills weights and optimizer of `engine`, and returns the state, adapted to `config`:
+//   with `checkpoint`     from the checkpoint of that step, whose files were verified
+//   without `checkpoint`  for the beginning of a run, with the weights of config.init_from, or
+//                         with random weights by config.seed
+// Every process calls it; only rank 0 reads files. Each process gets all weights, or with divided
+// weights its own, and the optimizer buffers of the tensors that it updates. Throws the errors of
 // require_memory_to_read, load_checkpoint, ReadBuffer, load_initial_weights and `processes`.
 TrainingState load_run(const Config& config, const PreparedData& data, const RunFolder& run,
                        std::optional<int64_t> checkpoint, Engine& engine, Processes& processes,
@@ -46,8 +48,8 @@ void adapt_state(TrainingState& state, const Config& config);
 
 // Returns how many of the changes of train.replanned_at the state has made.
 size_t count_paced_replans(const TrainingState& state);
-// Makes the next of them: from here on the run, which counts tokens, has `tokens` in all, and its
-// schedules end with it. `now` is the clock of the state.
+// Makes the next change of train.replanned_at in the state: the run gets `tokens` targets in all,
+// and its schedules end there. The run must count tokens. `now` is the clock of the state.
 void replan_at_pace(TrainingState& state, const RunClock& now, int64_t tokens);
 
 // Returns the inputs that determine a run's order of data in this state. `shard` is the opened

@@ -13,7 +13,6 @@
 #include "model/round_weights.h"
 #include "ops/operators.h"
 #include "optim/make_optimizer.h"
-#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {

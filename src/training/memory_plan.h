@@ -70,11 +70,12 @@ int64_t swiglu_value_bytes(const Config& config, const Precision& precision,
 int64_t program_bytes();
 
 // Returns the plan of one of `num_processes`. `config` is resolved. `micro_positions` is rows x
-// length of the largest micro-batch. With parallel.shard "optimizer", `optimizer` and `snapshot`
-// are of the process with most. With "parameters" so are weights, working_weights and gradient;
-// micro_gradient and activations are of Llama::loss_and_gradient_by_modules(), and on a GPU weights
-// and gradient are of module_slots(). `device` is the config's, unless a plan is for another
-// machine.
+// length of the largest micro-batch. `device` is the config's, unless a plan is for another
+// machine. With parallel.shard the largest share of all processes counts:
+//   "optimizer"   for `optimizer` and `snapshot`
+//   "parameters"  for these two, `weights`, `working_weights` and `gradient`; micro_gradient and
+//                 activations are of Llama::loss_and_gradient_by_modules(), and on a GPU weights
+//                 and gradient of module_slots()
 MemoryPlan plan_memory(const Config& config, const Precision& precision, int64_t micro_positions,
                        int num_processes = 1, std::optional<at::Device> device = std::nullopt);
 

@@ -175,13 +175,12 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                 const Processes& processes) {
   const at::Device device = model.device();
-  if (const auto available = available_memory(device)) {
-    const uint64_t share = *available / static_cast<uint64_t>(sharers_of_memory(device, processes));
+  if (const std::optional<uint64_t> share = memory_share(device, processes)) {
     if (device.is_cpu()) {
-      fit_to_plan(config, lengths, share, fit, report, processes.count());
+      fit_to_plan(config, lengths, *share, fit, report, processes.count());
     } else {
-      keep_swiglu_value_if_it_fits(config, lengths, share, fit, processes.count());
-      if (fits_with_ease(config, lengths, share, fit, processes.count())) return;
+      keep_swiglu_value_if_it_fits(config, lengths, *share, fit, processes.count());
+      if (fits_with_ease(config, lengths, *share, fit, processes.count())) return;
     }
   }
   fit_by_trial(config, model, lengths, grad, fit, report,

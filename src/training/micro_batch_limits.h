@@ -75,7 +75,7 @@ bool fits_with_ease(const Config& config, const std::vector<int64_t>& lengths, u
 
 // Fits the rows of a run before its first step: fit_to_plan on a CPU, keep_swiglu_value_if_it_fits
 // on a GPU, then fit_by_trial unless a GPU fits_with_ease. Each process takes its part of the
-// available memory (sharers_of_memory of training/resolve.h).
+// available memory (memory_share of training/resolve.h).
 void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& lengths,
                 const at::Tensor& grad, MicroBatchLimits& fit, const ReportReduction& report,
                 const Processes& processes = only_process());
@@ -84,18 +84,18 @@ void fit_memory(const Config& config, Llama& model, const std::vector<int64_t>& 
 // and there is no target.
 Batch costliest_batch(const SequenceConfig& sequence, int64_t length, int64_t rows);
 
-// Throws Error(kMemory) if weights, gradient and optimizer alone need more than `available` bytes
-// in one of `num_processes`. Without `available` it passes; so does require_longest_row().
+// These four check the memory plan of one of `num_processes` before the run allocates it. They
+// throw Error(kMemory) if it needs more than `available` bytes, and pass without `available`.
+//
+// Adds up weights, gradient and optimizer alone.
 void require_memory(const Config& config, std::optional<uint64_t> available, int num_processes);
-// Does the same for the memory that is available now on the config's device.
+// The same, with the memory that is available now on the config's device.
 void require_memory(const Config& config, int num_processes);
-// Throws Error(kMemory) if MemoryPlan::reading of a run of `num_processes` is more than `available`
-// bytes of host memory. Rank 0 calls it before it reads weights. Without `available` it passes.
+// Is about host memory: rank 0 needs MemoryPlan::reading bytes of it to read weights.
 void require_memory_to_read(const Config& config, std::optional<uint64_t> available,
                             int num_processes);
-// Throws Error(kMemory) if the whole memory plan with one row of sequence.max_length, snapshot
-// included, needs more than `available` bytes. It is for a CPU before the run allocates anything;
-// afterwards fit_to_plan makes the same check.
+// Adds up the whole plan with one row of sequence.max_length, snapshot included. It is for a CPU;
+// once the run has allocated, fit_to_plan() makes the same check.
 void require_longest_row(const Config& config, std::optional<uint64_t> available,
                          int num_processes);
 

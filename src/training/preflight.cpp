@@ -547,16 +547,12 @@ Warnings process_warnings(const Config& config, const Processes& processes) {
 
 Warnings resume_memory_warnings(const Config& config, std::optional<uint64_t> host,
                                 int num_processes) {
-  const MemoryPlan plan =
-      plan_memory(config, precision_of(config), /*micro_positions=*/0, num_processes);
-  const auto needed = static_cast<uint64_t>(plan.reading);
-  if (!host || needed <= *host) return {};
-  return {
-      str("this run could not be resumed here: with parallel.shard \"parameters\" rank 0 reads "
-          "all weights of a checkpoint into host memory, ",
-          format_bytes(needed), ", and ", format_bytes(*host),
-          " are available; start rank 0 on a machine with more memory, or set parallel.shard "
-          "to \"optimizer\"")};
+  try {
+    require_memory_to_read(config, host, num_processes);
+    return {};
+  } catch (const Error& error) {
+    return {str("this run could not be resumed here: ", error.what())};
+  }
 }
 
 uint64_t checkpoint_bytes(const Config& config) {

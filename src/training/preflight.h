@@ -48,14 +48,17 @@ enum class PreflightStage {
 //   kNewRun    the errors of read_forecast() (training/expected_loss.h)
 //   kNewRun    Error(kIo)      there is no room for one checkpoint
 //   kData      Error(kConfig)  there is no held-out text, and a setting needs it
-//   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks)
+//   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks), and of
+//              Tokenizer::load
 //   kData      the errors of require_prometheus_writable() (log.prometheus)
 void require_preflight(PreflightStage stage, const Preflight& preflight);
 
 // Makes the checks of all stages for a new run, and returns the messages of all errors; empty if
 // the run can begin. Needs `data` and `run`; `config` is resolved. It finds the errors of
-// require_preflight(), require_new_run() and require_memory(). On a CPU it also finds the errors
-// of require_longest_row() (training/micro_batch_limits.h).
+// require_preflight(), require_new_run() and, of training/micro_batch_limits.h:
+//   require_memory
+//   require_memory_to_read, with init_from
+//   require_longest_row, on a CPU
 std::vector<std::string> preflight_errors(const Preflight& preflight);
 
 // Throws Error(kUsage) if the folder is a model of transformers; if a run has begun in it too,

@@ -20,6 +20,14 @@ namespace {
 // cache. Never a function of free memory.
 constexpr int64_t kCpuMicroTokens = 8192;
 
+// Positions of a micro-batch that keep a GPU busy. More positions save only launches and sums of
+// gradients, which is less than keeping SwiGLU's value saves (docs/gpu.md).
+constexpr int64_t kFullGpuMicroTokens = 16384;
+// The most positions on a GPU whose memory is not known.
+constexpr int64_t kUsualGpuMicroTokens = 32768;
+// The most positions on any GPU.
+constexpr int64_t kMostGpuMicroTokens = 65536;
+
 // Returns the most positions up to `preferred` that are whole rows of max_length, at least one, and
 // divide the batch.
 int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t preferred) {
@@ -100,11 +108,16 @@ int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available
   return with_value >= kFullGpuMicroTokens ? with_value : most(false);
 }
 
-int sharers_of_memory(const at::Device& device, const Processes& processes) {
-  if (device.is_cpu()) return processes.local_count();
-  // With more processes than GPUs, as resolve_runtime divides these.
-  const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
-  return (processes.local_count() + num_gpus - 1) / num_gpus;
+std::optional<uint64_t> memory_share(const at::Device& device, const Processes& processes) {
+  const std::optional<uint64_t> available = available_memory(device);
+  if (!available) return std::nullopt;
+  int sharers = processes.local_count();
+  if (!device.is_cpu()) {
+    // With more processes than GPUs, as resolve_runtime divides these.
+    const int num_gpus = std::max(1, +at::detail::getCUDAHooks().deviceCount());
+    sharers = (sharers + num_gpus - 1) / num_gpus;
+  }
+  return *available / static_cast<uint64_t>(sharers);
 }
 
 void resolve_micro_tokens(Config& config, int num_processes, const Processes& processes) {
@@ -115,9 +128,8 @@ void resolve_micro_tokens(Config& config, int num_processes, const Processes& pr
         fitted_micro_tokens(config.batch.tokens, config.sequence.max_length, kCpuMicroTokens);
     return;
   }
-  std::optional<uint64_t> available = available_memory(device);
-  if (available) *available /= static_cast<uint64_t>(sharers_of_memory(device, processes));
-  config.batch.micro_tokens = gpu_micro_tokens(config, available, num_processes);
+  config.batch.micro_tokens =
+      gpu_micro_tokens(config, memory_share(device, processes), num_processes);
 }
 
 RunLength run_length(const TrainConfig& train, std::optional<size_t> replans) {

@@ -24,24 +24,18 @@ void resolve_runtime(Config& config, const Processes& processes = only_process()
 // is less than the tokenizer's.
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer);
 
-// Returns how many processes of this machine use the memory of this process's device: on a CPU all
-// processes of the run; on a GPU their number divided by the number of GPUs, rounded up.
-int sharers_of_memory(const at::Device& device, const Processes& processes);
+// Returns the bytes of the device's available memory that are this process's part; nothing if they
+// are not known. The processes of a machine share equally: on a CPU all of the run, on a GPU those
+// that use it.
+std::optional<uint64_t> memory_share(const at::Device& device, const Processes& processes);
 
-// Positions of a micro-batch that keep a GPU busy. More positions save only launches and sums of
-// gradients, which is less than keeping SwiGLU's value saves (docs/gpu.md).
-inline constexpr int64_t kFullGpuMicroTokens = 16384;
-// The most positions on a GPU whose memory is not known.
-inline constexpr int64_t kUsualGpuMicroTokens = 32768;
-// The most positions on any GPU.
-inline constexpr int64_t kMostGpuMicroTokens = 65536;
 // Returns the most positions of a micro-batch that fit into a GPU with `available` bytes, before
 // the run allocates anything. They are whole rows of sequence.max_length, at least one, divide the
-// batch, and are at most kMostGpuMicroTokens. Their memory plan (training/memory_plan.h), with
+// batch, and are at most 65,536. Their memory plan (training/memory_plan.h), with
 // kAllowance and SwiGLU's value, fits into kUsableOnGpu of the memory. If that gives fewer than
-// kFullGpuMicroTokens, counts again without SwiGLU's value. With `compile: graph` of_positions()
+// 16,384, counts again without SwiGLU's value. With `compile: graph` of_positions()
 // count twice, for the graphs' pool and for a step outside the graphs. Without `available` the
-// limit is kUsualGpuMicroTokens. Does not read batch.micro_tokens; all else of `config` is
+// limit is 32,768. Does not read batch.micro_tokens; all else of `config` is
 // resolved.
 int64_t gpu_micro_tokens(const Config& config, std::optional<uint64_t> available,
                          int num_processes);

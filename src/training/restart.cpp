@@ -308,10 +308,8 @@ std::optional<RunOutcome> RestartableRun::run_trial() {
   try {
     const RunOutcome outcome = trainer_->run();
     if (outcome.exit_code != 0) {
-      const std::string reason =
-          outcome.exit_code == kExitMaxTime ? "max_time" : str("signal ", outcome.exit_code - 128);
-      log.event("end", none, reason);
-      log_note(str("stopped by ", reason, " in the trial of seed ", result.seed,
+      log.event("end", none, outcome.reason);
+      log_note(str("stopped by ", outcome.reason, " in the trial of seed ", result.seed,
                    "; go on with: lmtrain resume ", shell_quoted(run_.path().string())));
       return RunOutcome{outcome.exit_code, write_status(run_, "stopped", none, outcome.exit_code)};
     }

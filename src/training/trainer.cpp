@@ -153,7 +153,7 @@ RunOutcome Trainer::run(TrainingOptions options) {
   const bool is_part = trial || options_.last_step;
   if (!is_part) log_->summarize(state_, saved_ ? std::optional(saved_->step) : std::nullopt, why);
   const RunEnd end = run_end(why, state_.eval_step == state_.step, consensus_.signal());
-  return {end.exit_code, log_->ended(state_, end, is_part)};
+  return {end.exit_code, log_->ended(state_, end, is_part), end.reason};
 }
 
 std::optional<RunOutcome> Trainer::already_done(Stop why) {
@@ -381,13 +381,11 @@ void Trainer::fit_micro_batches() {
     log_->reduced_micro_batch(state_, lowered);
   };
   if (shards_.divides_weights()) {
-    if (const auto available = available_memory(engine_.device())) {
-      const uint64_t share =
-          *available / static_cast<uint64_t>(sharers_of_memory(engine_.device(), processes_));
+    if (const std::optional<uint64_t> share = memory_share(engine_.device(), processes_)) {
       const std::vector<int64_t> lengths = order_->batch_lengths();
-      fit_to_plan(config_, lengths, share, state_.micro, report, processes_.count());
+      fit_to_plan(config_, lengths, *share, state_.micro, report, processes_.count());
       if (!engine_.device().is_cpu())
-        keep_swiglu_value_if_it_fits(config_, lengths, share, state_.micro, processes_.count());
+        keep_swiglu_value_if_it_fits(config_, lengths, *share, state_.micro, processes_.count());
     }
   } else {
     fit_memory(config_, engine_.model(), order_->batch_lengths(), engine_.gradient(), state_.micro,

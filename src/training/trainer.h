@@ -42,7 +42,8 @@ namespace lmtrain {
 
 struct RunOutcome {
   int exit_code = 0;
-  std::string status;  // in rank 0 the line of the final status.json; in other processes empty
+  std::string status;       // in rank 0 the line of the final status.json; in other processes empty
+  std::string reason = {};  // RunEnd::reason; empty if an earlier process has ended the run
 };
 
 // Holds options of Trainer::run() that are not in the config.

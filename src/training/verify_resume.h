@@ -30,8 +30,9 @@ struct ResumeCheck {
   double seconds = 0;
 };
 
-// Returns a run's config, changed for the check: no setting depends on the clock, or asks for more
-// checkpoints than the check needs. Prepare the data with this config too.
+// Returns a run's config, changed for the check: nothing depends on the clock or ends the run
+// early, a save that fails is an error, and the run writes only what the check reads. Prepare the
+// data with this config too.
 Config config_of_check(Config config);
 
 // Trains both ways from the newest valid checkpoint with two or more steps to come, or from the
