@@ -330,14 +330,37 @@ std::vector<uint8_t> BatchPlan::order_lengths(const std::vector<int64_t>& counts
   throw Error(ErrorKind::kInternal, "sequence.schedule.type is a schedule without an order");
 }
 
-std::vector<uint8_t> BatchPlan::rest_of_lengths(int64_t first_batch, int64_t count) const {
+std::vector<uint8_t> BatchPlan::rest_of_lengths(int64_t first_batch, int64_t count,
+                                                const Poll& poll) const {
   const Period& before = periods_.back();
   const int64_t begin = first_batch - before.first_batch;
   const int64_t left = before.planned.size() - begin;
+  std::vector<int64_t> given(streams_.size());
   std::vector<uint8_t> order;
   order.reserve(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i)
-    order.push_back(static_cast<uint8_t>(before.planned.at(begin + i * left / count)));
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % (int64_t{1} << 20) == 0) poll();
+    // The point of the old plan where the new one is after its batch i: an entry, and the part of
+    // it that is done, in parts of `count`.
+    const int64_t entry = (i + 1) * left / count;
+    const int64_t part = (i + 1) * left % count;
+    // The next batch goes to the length that is furthest behind. Numbers of batches of the new plan
+    // are compared in parts of `left`.
+    size_t next = 0;
+    int64_t most = std::numeric_limits<int64_t>::min();
+    for (size_t index = 0; index < given.size(); ++index) {
+      int64_t due = count * (before.planned.count_before(begin + entry, index) -
+                             before.planned.count_before(begin, index));
+      if (part > 0 && before.planned.at(begin + entry) == index) due += part;
+      const int64_t behind = due - left * given[index];
+      if (behind > most) {
+        most = behind;
+        next = index;
+      }
+    }
+    ++given[next];
+    order.push_back(static_cast<uint8_t>(next));
+  }
   return order;
 }
 
@@ -370,7 +393,7 @@ void BatchPlan::extend(int64_t first_batch, const RunLength& run, const Poll& po
   const int64_t left = std::exchange(num_batches_, first_batch + total) - first_batch;
   if (keeps_pace && left > 0) {
     const LengthCap cap = periods_.back().cap.with_left(first_batch, left, total);
-    LengthSequence lengths(rest_of_lengths(first_batch, total), streams_.size(), poll);
+    LengthSequence lengths(rest_of_lengths(first_batch, total, poll), streams_.size(), poll);
     periods_.push_back(
         {first_batch, std::move(first_row), std::move(end_row), std::move(lengths), cap});
     return;

@@ -1,5 +1,5 @@
 // A BatchPlan says which length batch k has, and how many rows of each length come before it. It is
-// a list of periods: the run as it began, and one for each change of its total on resume. In a
+// a list of periods: the run as it began, and one for each change of its length. In a
 // period the schedule orders and caps the lengths. A plan takes a byte of memory for each batch.
 #pragma once
 
@@ -119,9 +119,9 @@ class BatchPlan {
   // `streams` (ascending lengths, each with rows) must outlive the plan.
   BatchPlan(const std::vector<LengthStream>& streams, const SequenceConfig& sequence,
             int64_t batch_tokens, const ShuffleKey& key);
-  // Plans `run` from first_batch on. With `keeps_pace` lengths and caps are the rest of the plan
-  // before, as if each of its batches were longer or shorter. After an exception the plan cannot be
-  // used. Throws the errors of LengthCap and of `poll`, and:
+  // Plans `run` from first_batch on. With `keeps_pace` the lengths keep the order and the
+  // parts of the rest of the plan before, and its caps come at the same parts of it. After an
+  // exception the plan cannot be used. Throws the errors of LengthCap and of `poll`, and:
   //   Error(kInternal)  first_batch is not 0 in the first call, or is less than in the call before
   //   Error(kConfig)    not exactly one member of `run` is above 0; `run` has more than 2^30
   //                     batches; or it has no batch in the first call
@@ -159,9 +159,9 @@ class BatchPlan {
                                      const std::vector<int64_t>& end_row) const;
   std::vector<uint8_t> order_lengths(const std::vector<int64_t>& counts, int64_t first_batch,
                                      const Poll& poll) const;
-  // Returns `count` lengths: the order of the last period from first_batch to its end, each of its
-  // entries as often as it takes.
-  std::vector<uint8_t> rest_of_lengths(int64_t first_batch, int64_t count) const;
+  // Returns an order of `count` lengths. At each point of it, a length has the part of the batches
+  // that the last period, from first_batch on, has given it by the same part of its rest.
+  std::vector<uint8_t> rest_of_lengths(int64_t first_batch, int64_t count, const Poll& poll) const;
   const Period& period_of(int64_t k) const;
   int64_t batches_before(const Period& period, int64_t k, size_t index) const;
 

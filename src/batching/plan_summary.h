@@ -15,6 +15,7 @@ struct RunLength {
   int64_t steps = 0;
   int64_t tokens = 0;
   double epochs = 0;
+  bool operator==(const RunLength&) const = default;
 };
 
 // The point from which a run goes through the rest of its schedules faster or slower, so that they
@@ -22,6 +23,7 @@ struct RunLength {
 struct Pace {
   int64_t tokens = 0;  // targets that the run had trained there
   double done = 0;     // RunClock::done() there
+  int64_t end = 0;     // targets of the whole run from there on
   bool operator==(const Pace&) const = default;
 };
 
@@ -30,7 +32,7 @@ struct Pace {
 //
 // A person changes the length on resume: schedules then count from the beginning of the run to its
 // new end. A run with train.time changes its length on its way: it has a `pace`, its learning rate
-// makes no jump, and its lengths come in the order in which they would have come.
+// makes no jump, and each length has the part of the rest that the plan before gave it.
 struct Replan {
   int64_t first_batch = 0;
   RunLength left;  // steps and tokens: from first_batch on; epochs: of the whole run

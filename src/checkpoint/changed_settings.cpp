@@ -31,6 +31,10 @@ void refuse_unchosen(const Config& before, const Config& after) {
   }
 }
 
+bool run_length_is_same(const TrainConfig& a, const TrainConfig& b) {
+  return a.steps == b.steps && a.tokens == b.tokens && a.epochs == b.epochs;
+}
+
 // Returns whether `checkpoint` is a checkpoint of the run `run`: init_from may name the run, which
 // may have newer checkpoints since.
 bool is_checkpoint_of(const std::optional<std::string>& checkpoint,
@@ -118,6 +122,11 @@ Config changed_config(const RunFolder& run, const Config& before,
                       const std::vector<std::string>& overrides) {
   Config config = read_run_config(run, overrides_by_setting(overrides));
   refuse_unchosen(before, config);
+  if (run_length_is_same(before.train, config.train)) {
+    // The length that the run has anyway, given again, is no change, and has its history.
+    config.train.planned_tokens = before.train.planned_tokens;
+    config.train.replanned_at = before.train.replanned_at;
+  }
   make_paths_absolute(config);
   if (config.run_dir != before.run_dir) {
     throw Error(ErrorKind::kConfig,

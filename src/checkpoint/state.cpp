@@ -23,6 +23,7 @@ static void list_fields(Fields& json, RunLength& length) {
 static void list_fields(Fields& json, Pace& pace) {
   json.field("tokens", pace.tokens);
   json.field("done", pace.done);
+  json.field("end", pace.end);
 }
 
 static void list_fields(Fields& json, Replan& replan) {

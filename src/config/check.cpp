@@ -193,7 +193,7 @@ void check_run_length(const TrainConfig& c, bool by_person, const SettingReader&
                 str("train.planned_tokens has ", c.planned_tokens.size(),
                     " values and train.replanned_at ", c.replanned_at.size(),
                     "; allowed: as many of each, a length and the batch where it ended"));
-  rules.require(c.planned_tokens.empty() || c.tokens, history,
+  rules.require(c.planned_tokens.empty() || reader.origins().given("train.tokens"), history,
                 "train.planned_tokens lists earlier values of train.tokens, which is not given");
   rules.require(std::ranges::is_sorted(c.replanned_at), history,
                 "train.replanned_at does not ascend; it lists batches in the order of the run");

@@ -156,9 +156,7 @@ void RunLog::begin(const TrainingState& state) {
   tokens_at_begin_ = state.tokens;
   elapsed_at_begin_ = state.elapsed;
   seconds_waited_ = 0;
-  if (config_.forecast) expected_ = read_expected_curve(expected_curve_file(run_.path()));
-  if (expected_)
-    compared_share_ = static_cast<double>(state.tokens) / expected_->points.back().tokens;
+  read_expectation(state);
 }
 
 void RunLog::begin_prometheus(const TrainingState& state) {
@@ -307,6 +305,12 @@ void RunLog::evaluated(const TrainingState& state, const Evaluation& evaluation,
   running(state);
 }
 
+void RunLog::read_expectation(const TrainingState& state) {
+  if (config_.forecast) expected_ = read_expected_curve(expected_curve_file(run_.path()));
+  if (expected_)
+    compared_share_ = static_cast<double>(state.tokens) / expected_->points.back().tokens;
+}
+
 void RunLog::compare_with_forecast(const TrainingState& state, double loss) {
   if (!expected_ || !std::isfinite(loss)) return;
   constexpr double kSaidAt[] = {0.05, 0.25,
@@ -374,6 +378,8 @@ void RunLog::spike(const TrainingState& state, const RefusedBatch& refused,
 
 void RunLog::replanned(const TrainingState& state, int64_t was, const std::string& reason) {
   if (is_quiet_) return;
+  config_.train.tokens = state.total.tokens;
+  read_expectation(state);
   const auto tokens = [](int64_t count) { return format_count(static_cast<double>(count)); };
   event("replan", state, reason, {{"tokens", state.total.tokens}, {"was", was}});
   log_note(str("replan     ", tokens(state.total.tokens), " tokens instead of ", tokens(was), ": ",

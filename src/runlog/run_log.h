@@ -182,6 +182,8 @@ class RunLog {
   TimeLeft::Ahead left_to_do(const TrainingState& state, const RunAhead& ahead,
                              bool steady = false) const;
   double seconds_left(const TrainingState& state, const RunAhead& ahead) const;
+  // Reads the losses to expect, if the config has a forecast.
+  void read_expectation(const TrainingState& state);
   // Compares the held-out loss with the expected loss. Writes an event and a note at 5, 25 and 99 %
   // of the run. When the loss leaves the interval, writes an event and a warning instead.
   void compare_with_forecast(const TrainingState& state, double loss);

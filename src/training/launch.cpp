@@ -229,7 +229,12 @@ void warn_of_changes(const Config& before, const Config& after, const Restartabl
   const Trainer* trainer = training.trainer();
   if (trainer == nullptr) return;
   const TrainingState& state = trainer->state();
-  log_warnings(resume_warnings(before, after, trainer->order(), {state.step, state.tokens}));
+  ResumePoint position{state.step, state.tokens};
+  for (const Replan& replan : state.replans) {
+    // The last one may be the change that is made here.
+    if (replan.pace || replan.first_batch < state.batch) position.pace = replan.pace;
+  }
+  log_warnings(resume_warnings(before, after, trainer->order(), position));
 }
 
 // Adds the command that resumes the run to an Error(kIo), since the command that has begun the run

@@ -15,18 +15,6 @@
 namespace lmtrain {
 namespace {
 
-bool same_length(const RunLength& a, const RunLength& b) {
-  return a.steps == b.steps && a.tokens == b.tokens && a.epochs == b.epochs;
-}
-
-// Makes the replan `replan`, after which the run has `total` in all.
-void replan(TrainingState& state, const Replan& replan, const RunLength& total) {
-  state.replans.push_back(replan);
-  state.total = total;
-  // From here on these numbers mean other batches.
-  std::erase_if(state.guard.skipped_batches, [&](int64_t batch) { return batch >= state.batch; });
-}
-
 TrainingState first_state(const Config& config, const PreparedData& data) {
   TrainingState state;
   state.seed = config.seed;
@@ -92,11 +80,14 @@ TrainingState load_run(const Config& config, const PreparedData& data, const Run
 void adapt_state(TrainingState& state, const Config& config) {
   if (state.micro.micro_tokens != *config.batch.micro_tokens) state.micro = {};
   const RunLength length = run_length(config.train, count_paced_replans(state));
-  if (!same_length(length, state.total)) {
+  if (length != state.total) {
     RunLength left = length;
     if (length.steps > 0) left.steps = std::max<int64_t>(1, length.steps - state.step);
     if (length.tokens > 0) left.tokens = std::max<int64_t>(1, length.tokens - state.tokens);
-    replan(state, {state.batch, left}, length);
+    state.replans.push_back({state.batch, left});
+    state.total = length;
+    // From here on these numbers mean other batches.
+    std::erase_if(state.guard.skipped_batches, [&](int64_t batch) { return batch >= state.batch; });
   }
   if (config.precision != PrecisionSetting::kFp16) {
     state.loss_scale.reset();
@@ -112,7 +103,9 @@ size_t count_paced_replans(const TrainingState& state) {
 
 void replan_at_pace(TrainingState& state, const RunClock& now, int64_t tokens) {
   const RunLength left = {.tokens = std::max<int64_t>(1, tokens - state.tokens)};
-  replan(state, {state.batch, left, Pace{state.tokens, now.done()}}, {.tokens = tokens});
+  state.replans.push_back(
+      {state.batch, left, Pace{state.tokens, now.done(), state.tokens + left.tokens}});
+  state.total = {.tokens = tokens};
 }
 
 BatchOrderSpec order_spec(const Config& config, const PreparedData& data, const TokenShard& shard,

@@ -49,7 +49,8 @@ void adapt_state(TrainingState& state, const Config& config);
 // Returns how many of the changes of train.replanned_at the state has made.
 size_t count_paced_replans(const TrainingState& state);
 // Makes the next change of train.replanned_at in the state: the run gets `tokens` targets in all,
-// and its schedules end there. The run must count tokens. `now` is the clock of the state.
+// and its schedules end there. The run must count tokens. `now` is the clock of the state. Batches
+// to come that are skipped keep their numbers.
 void replan_at_pace(TrainingState& state, const RunClock& now, int64_t tokens);
 
 // Returns the inputs that determine a run's order of data in this state. `shard` is the opened

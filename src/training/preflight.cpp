@@ -384,16 +384,17 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
   // Both the rate and its share of the peak must rise: a new optimizer.lr or lr_factor alone is
   // meant.
   constexpr double kNoticed = 1.05;
-  const auto share = [&](const Config& config) {
-    RunClock run = run_clock(config, order);
+  const auto share = [&](const Config& config, const std::optional<Pace>& pace) {
+    RunClock run = run_clock(config, order, pace);
     // The run of `config` may have another length than `order`.
     if (config.train.epochs) run.total = *config.train.epochs * run.tokens_per_epoch;
     const LrSchedule schedule(config.lr_schedule, config.optimizer.peak_lr(), run);
     run = run.after(static_cast<double>(position.step), static_cast<double>(position.tokens));
     return schedule.at(run.done()) / config.optimizer.peak_lr();
   };
-  const double was = share(before);
-  const double is = share(after);
+  const bool is_same = run_length(before.train) == run_length(after.train);
+  const double was = share(before, position.pace);
+  const double is = share(after, is_same ? position.pace : std::nullopt);
   const double peak_ratio = after.optimizer.peak_lr() / before.optimizer.peak_lr();
   if (is * std::min(1.0, peak_ratio) <= kNoticed * was) return std::nullopt;
   const std::string advice =

@@ -81,8 +81,9 @@ std::vector<std::string> preflight_warnings(const Config& config, const BatchOrd
 
 // Tells where a run stands when it is resumed.
 struct ResumePoint {
-  int64_t step = 0;    // updates applied
-  int64_t tokens = 0;  // targets of these updates
+  int64_t step = 0;               // updates applied
+  int64_t tokens = 0;             // targets of these updates
+  std::optional<Pace> pace = {};  // of the last change of length that the run itself has made
 };
 // Returns warnings of a run that goes on with another config, `after` in place of `before`:
 //   the next step's learning rate, as a fraction of its peak, rises by more than 5 %

@@ -142,15 +142,19 @@ RunLength run_length(const TrainConfig& train, std::optional<size_t> replans) {
   return length;
 }
 
-RunClock run_clock(const Config& config, const BatchOrder& order) {
+RunClock run_clock(const Config& config, const BatchOrder& order, const std::optional<Pace>& pace) {
   const TrainConfig& train = config.train;
   const int64_t total = train.steps    ? *train.steps
                         : train.epochs ? order.num_targets()
                                        : run_length(train, 0).tokens;
-  return {.total = static_cast<double>(total),
-          .counts_steps = train.steps.has_value(),
-          .tokens_per_step = static_cast<double>(config.batch.tokens),
-          .tokens_per_epoch = static_cast<double>(order.targets_given())};
+  RunClock clock{.total = static_cast<double>(total),
+                 .counts_steps = train.steps.has_value(),
+                 .tokens_per_step = static_cast<double>(config.batch.tokens),
+                 .tokens_per_epoch = static_cast<double>(order.targets_given())};
+  if (pace) {
+    clock.change = {static_cast<double>(pace->tokens), pace->done, static_cast<double>(pace->end)};
+  }
+  return clock;
 }
 
 }  // namespace lmtrain

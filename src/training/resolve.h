@@ -52,6 +52,8 @@ void resolve_micro_tokens(Config& config, int num_processes,
 RunLength run_length(const TrainConfig& train, std::optional<size_t> replans = {});
 // Returns the clock of the run at its beginning. It counts steps if `train.steps` is given, else
 // targets. For durations a step counts as batch.tokens targets, an epoch as order.targets_given().
-RunClock run_clock(const Config& config, const BatchOrder& order);
+// `pace` is the pace of the run's last replan, if any.
+RunClock run_clock(const Config& config, const BatchOrder& order,
+                   const std::optional<Pace>& pace = {});
 
 }  // namespace lmtrain

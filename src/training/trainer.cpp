@@ -22,6 +22,7 @@
 #include "device/torch_headers.h"
 #include "eval/evaluate.h"
 #include "optim/guard.h"
+#include "training/expected_loss.h"
 #include "training/load_run.h"
 #include "training/micro_batch_limits.h"
 #include "training/preflight.h"
@@ -98,14 +99,9 @@ void Trainer::load() {
 }
 
 RunClock Trainer::clock() const {
-  RunClock now = run_clock(config_, *order_);
-  if (!state_.replans.empty() && state_.replans.back().pace) {
-    const Replan& last = state_.replans.back();
-    now.change = {static_cast<double>(last.pace->tokens), last.pace->done,
-                  static_cast<double>(last.pace->tokens + last.left.tokens)};
-  }
-  return now.after(static_cast<double>(state_.step), static_cast<double>(state_.tokens),
-                   state_.elapsed);
+  const bool has_replans = !state_.replans.empty();
+  return run_clock(config_, *order_, has_replans ? state_.replans.back().pace : std::nullopt)
+      .after(static_cast<double>(state_.step), static_cast<double>(state_.tokens), state_.elapsed);
 }
 
 void Trainer::poll_planning() const {
@@ -189,8 +185,9 @@ Stop Trainer::train() {
 
   log_->begin_lap();
   // stop() is asked anew before each step: a signal may come during an evaluation or a save.
-  while (stop() == Stop::kNone) {
-    replan_if_listed("train.replanned_at lists it");
+  for (;;) {
+    if (is_replan_listed()) replan("train.replanned_at lists it");
+    if (stop() != Stop::kNone) break;
     stall_watch_->run_is_at(state_.step, state_.batch);
     if (state_.guard.skips(state_.batch)) {  // it made the run roll back
       next_batch();
@@ -202,7 +199,7 @@ Stop Trainer::train() {
     const Due due = due_since(before);
     if (step) log_->first_step(state_, start_times().finish("step"));
     if (step) log_->update(state_, *step, {*order_, rules_, before, clock()}, due.log);
-    if (consensus_.status() == StepStatus::kReplan) fit_to_time(before);
+    if (step && consensus_.status() == StepStatus::kReplan) fit_to_time(before);
     state_.kept = due.keep || (state_.kept && !step);
     if (due.evaluate) evaluate_now();
     if (due.save) save_checkpoint();
@@ -215,6 +212,14 @@ Stop Trainer::train() {
   if (ends_run(why)) {
     evaluate_now();
     require_finite_end(config_, first_bad_weight(), state_.step, state_.loss);
+  }
+  const size_t made = count_paced_replans(state_);
+  if (ends_run(why) && made < config_.train.replanned_at.size()) {
+    log_warning(str("train.replanned_at lists a change of length at batch ",
+                    config_.train.replanned_at[made], ", and the run has ended at batch ",
+                    state_.batch,
+                    ", as train.planned_tokens says: it is not the run of this "
+                    "config"));
   }
   if (consensus_.signal() != 0) log_->signalled(state_, consensus_.signal());
   save_checkpoint();
@@ -299,7 +304,6 @@ double Trainer::forward_and_backward(const Batch& batch) {
     const std::vector<double> all = consensus_.exchange(losses.value_or(no_losses()), mine);
     const StepStatus status = consensus_.status();
     if (status == StepStatus::kUnreadRows) save_and_end(/*error=*/nullptr);
-    if (status == StepStatus::kReplan) ++num_looks_;
     if (status >= StepStatus::kLimits) share_limits(processes_, state_.micro);
     reducer_->finish();
     consensus_.end_communication();
@@ -400,13 +404,19 @@ bool Trainer::must_look_at_time() const {
   const auto& ends_at = config_.train.ends_at;
   if (!ends_at || rules_.trial_end || options_.last_step || num_looks_ == std::size(kLooks))
     return false;
-  // After a rollback the changes that the config lists come first.
+  // After a rollback the changes that the config lists come first. A batch to come that is left out
+  // keeps its number.
   if (count_paced_replans(state_) < config_.train.replanned_at.size()) return false;
+  const std::vector<int64_t>& skipped = state_.guard.skipped_batches;
+  if (std::ranges::any_of(skipped, [&](int64_t batch) { return batch >= state_.batch; }))
+    return false;
   const std::chrono::duration<double> whole = *ends_at - started_;
   return seconds_since(started_) >= kLooks[num_looks_] * whole.count();
 }
 
 void Trainer::fit_to_time(const RunClock& before) {
+  ++num_looks_;
+  if (state_.tokens >= state_.total.tokens) return;
   std::string reason;
   std::string changed;  // the new length; empty: it stays
   const auto add_replan = [&](TrainConfig& train, int64_t tokens) {
@@ -442,18 +452,28 @@ void Trainer::fit_to_time(const RunClock& before) {
   changed = processes_.broadcast(changed);
   if (changed.empty()) return;
   add_replan(config_.train, std::stoll(changed));
-  replan_if_listed(reason);
+  replan(reason);
 }
 
-void Trainer::replan_if_listed(const std::string& reason) {
-  const TrainConfig& train = config_.train;
+bool Trainer::is_replan_listed() const {
+  const std::vector<int64_t>& at = config_.train.replanned_at;
   const size_t made = count_paced_replans(state_);
-  if (made >= train.replanned_at.size() || state_.batch < train.replanned_at[made]) return;
+  return made < at.size() && state_.batch >= at[made];
+}
+
+void Trainer::replan(const std::string& reason) {
   const int64_t was = state_.total.tokens;
   loader_.reset();  // it reads the order that is extended
-  replan_at_pace(state_, clock(), run_length(train, made + 1).tokens);
-  order_->replan(state_.replans.back());
+  replan_at_pace(state_, clock(),
+                 run_length(config_.train, count_paced_replans(state_) + 1).tokens);
+  order_->replan(state_.replans.back(), [this] { poll_planning(); });
   begin_loader();
+  if (!processes_.is_first()) return;
+  try {
+    write_expectation(config_, data_, run_, plan());
+  } catch (const Error& error) {
+    log_warning(str("the forecast stays that of the length before: ", error.what()));
+  }
   log_->replanned(state_, was, reason);
 }
 

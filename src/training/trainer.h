@@ -109,8 +109,10 @@ class Trainer {
   // rest anew if they differ. All processes call it together after a step that began at `before`;
   // rank 0 decides, and the run's config.json has the new length first.
   void fit_to_time(const RunClock& before);
-  // Makes the next change of length that the config lists, if it is at the present batch.
-  void replan_if_listed(const std::string& reason);
+  // Returns whether the config lists a change of length at the present batch.
+  bool is_replan_listed() const;
+  // Makes the next change of length that the config lists.
+  void replan(const std::string& reason);
   // Trains on a batch and returns the figures of the update; nothing when the step was refused.
   std::optional<AppliedStep> train_batch();
   // Computes this process's share of a batch. Returns the loss of the whole batch, and leaves its

@@ -156,13 +156,14 @@ TEST_P(BatchOrderProperties, ReplanKeepsThePastAndLosesNothing) {
   EXPECT_EQ(num_batches, longer.num_batches());
 }
 
-// A run that keeps its pace goes through the lengths that were to come, whatever is left.
+// A run that keeps its pace goes through the rest of the plan: unchanged where nothing changes,
+// else with the same parts of each length at each point.
 TEST_P(BatchOrderProperties, AReplanAtPaceGoesThroughTheRestOfThePlan) {
   const TokenShard shard = make_shard(random_sizes(13, 300, 700));
   const BatchOrder before = order(shard, steps(90));
   const auto replanned = [&](int64_t left) {
     return order(shard, steps(90), 7, "corpus",
-                 {{.first_batch = 30, .left = steps(left), .pace = Pace{0, 0}}});
+                 {{.first_batch = 30, .left = steps(left), .pace = Pace{}}});
   };
   const BatchOrder same = replanned(60);
   ASSERT_EQ(same.num_batches(), 90);
@@ -172,18 +173,27 @@ TEST_P(BatchOrderProperties, AReplanAtPaceGoesThroughTheRestOfThePlan) {
                 batch.segments == before.batch(k).segments)
         << k;
   }
+  const std::vector<int64_t> lengths = before.batch_lengths();
+  const auto count = [&](const BatchOrder& batches, int64_t end, int64_t length) {
+    const std::vector<int64_t> all = batches.batch_lengths();
+    const auto found = std::find(all.begin(), all.end(), length);
+    const std::vector<int64_t> counts = batches.count_lengths(30, end);
+    return found == all.end() ? 0 : counts[static_cast<size_t>(found - all.begin())];
+  };
   for (const int64_t left : {1, 20, 45, 120, 180}) {
     const BatchOrder after = replanned(left);
     ASSERT_EQ(after.num_batches(), 30 + left);
     Coverage found = coverage(shard);
-    for (int64_t k = 0; k < after.num_batches(); ++k) {
-      ASSERT_EQ(found.add(after.batch(k)), "");
-      const int64_t then = k < 30 ? k : 30 + (k - 30) * 60 / left;
-      // A cap moves by whole batches.
-      const int64_t next = std::min<int64_t>(89, then + 1);
-      EXPECT_TRUE(after.batch_length(k) == before.batch_length(then) ||
-                  after.batch_length(k) == before.batch_length(next))
-          << k;
+    for (int64_t k = 0; k < after.num_batches(); ++k) ASSERT_EQ(found.add(after.batch(k)), "");
+    for (int64_t done = 0; done <= left; ++done) {
+      for (const int64_t length : lengths) {
+        // A cap moves by whole batches, and a length with a batch waits for those behind it.
+        const double due = static_cast<double>(left) / 60 *
+                           static_cast<double>(count(before, 30 + done * 60 / left, length));
+        EXPECT_NEAR(static_cast<double>(count(after, 30 + done, length)), due,
+                    3 + 2 * std::max(1.0, static_cast<double>(left) / 60))
+            << left << " " << done << " " << length;
+      }
     }
   }
 }

@@ -38,7 +38,7 @@ TrainingState full_state() {
   state.fingerprint = "0123456789abcdef0123456789abcdef";
   state.planned = {.steps = 0, .tokens = 1'000'000, .epochs = 0};
   state.replans = {{40, {.steps = 10, .tokens = 0, .epochs = 0}},
-                   {60, {.tokens = 4000}, Pace{7000, 6999.5}},
+                   {60, {.tokens = 4000}, Pace{7000, 6999.5, 11000}},
                    {77, {.steps = 0, .tokens = 0, .epochs = 1.5}}};
   state.total = {.steps = 0, .tokens = 0, .epochs = 1.5};
   return state;
@@ -97,7 +97,7 @@ TEST(State, IsWrittenFieldByField) {
     "planned":{"steps":0,"tokens":1000000,"epochs":0.0},
     "replans":[{"first_batch":40,"left":{"steps":10,"tokens":0,"epochs":0.0}},
                {"first_batch":60,"left":{"steps":0,"tokens":4000,"epochs":0.0},
-                "pace":{"tokens":7000,"done":6999.5}},
+                "pace":{"tokens":7000,"done":6999.5,"end":11000}},
                {"first_batch":77,"left":{"steps":0,"tokens":0,"epochs":1.5}}],
     "total":{"steps":0,"tokens":0,"epochs":1.5},
     "guard":{"skips_in_a_row":3,

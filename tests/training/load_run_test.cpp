@@ -75,8 +75,8 @@ TEST(AdaptState, AListedChangeIsNoOtherLength) {
   replan_at_pace(state, now, 9000);
   EXPECT_EQ(count_paced_replans(state), 1U);
   EXPECT_EQ(state.replans.at(0).left.tokens, 4000);
-  EXPECT_EQ(state.replans.at(0).pace, (Pace{5000, 5000}));
-  EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{12}));
+  EXPECT_EQ(state.replans.at(0).pace, (Pace{5000, 5000, 9000}));
+  EXPECT_EQ(state.guard.skipped_batches, (std::vector<int64_t>{12, 53})) << "the same batches";
   adapt_state(state, config);
   EXPECT_EQ(state.replans.size(), 1U) << "after the change";
 

@@ -3,6 +3,7 @@
 // bit of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "e2e/ranks.h"
@@ -73,6 +74,40 @@ TEST(Replan, AnotherHistoryIsAnotherRun) {
   Json other = replanned();
   other["train"]["replanned_at"] = {10, 22};
   EXPECT_NE(difference(reference(other).run, expected.run), "");
+}
+
+// A rollback goes back before the changes, makes them again, and leaves out the same batch.
+TEST(Replan, ARollbackGoesBackAcrossIt) {
+  Json guarded = replanned(
+      {{"sequence", {{"batching", "pad"}, {"schedule", {{"type", "natural"}}}}},
+       {"guard",
+        {{"on_spike", "rollback"}, {"spike_sigma", 3.0}, {"window", 8}, {"max_skips", 50}}},
+       {"checkpoint", {{"every", "1000 steps"}, {"keep_best", 0}}}});
+  const Reference& expected = reference(guarded);
+  EXPECT_EQ(expected.run.status().at("state"), "done");
+  const std::vector<Json> rollbacks = expected.run.events("rollback");
+  ASSERT_FALSE(rollbacks.empty());
+  EXPECT_TRUE(std::ranges::any_of(rollbacks, [](const Json& event) {
+    return event.at("skipped_batch") > 10;
+  })) << "after the first change";
+  EXPECT_GT(expected.run.events("replan").size(), 2U);
+}
+
+// The length that a run has, given again, changes nothing.
+TEST(Replan, ItsOwnLengthGivenAgainKeepsTheHistory) {
+  const Reference& expected = reference(replanned());
+  const RunDir branch(expected.fresh("branch"));
+  const int64_t step = expected.run.checkpoint_steps().front();
+  const ProcessResult result =
+      lmtrain({"resume", expected.run.path(), "--from", std::to_string(step), "--run-dir",
+               branch.path(), "--set", "train.tokens=" + std::to_string(50 * 512)});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  const Json config = Json::parse(read_text(branch.folder() / "config.json"));
+  EXPECT_EQ(config.at("train").at("planned_tokens"), Json({40 * 512, 30 * 512}));
+  const std::vector<double> rates = rates_of(expected.run);
+  const std::vector<double> again = rates_of(branch);
+  ASSERT_FALSE(again.empty());
+  EXPECT_TRUE(std::equal(again.rbegin(), again.rend(), rates.rbegin()));
 }
 
 TEST(Replan, TwoProcessesHaveTheBitsOfOne) {
