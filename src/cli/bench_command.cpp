@@ -116,6 +116,11 @@ std::string to_text(const Config& config, const BenchResult& result) {
 
 int bench(const BenchArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
+  if (config.train.time) {
+    log_note(
+        "train.time is not measured here: model and batch are those of 20M tokens; give "
+        "train.tokens or model.size for others");
+  }
   config.model.vocab_size = bench_vocab_size(config);
   choose_settings(config, {.vocab_size = *config.model.vocab_size});
   end_choice(config);

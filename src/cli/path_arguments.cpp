@@ -16,8 +16,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns the run that contains the path: RUN/config.json, RUN/checkpoints/step_00000100,
-// RUN/trials/seed_5.
+std::string what_it_is(const fs::path& path) {
+  if (!is_there(path)) return "does not exist";
+  if (is_checkpoint_folder(path)) return "is a checkpoint";
+  if (is_model_folder(path)) return "is a model, not a run";
+  return is_folder(path) ? "is not a run folder (no config.json)" : "is not a folder";
+}
+
+}  // namespace
+
 std::optional<fs::path> run_around(const fs::path& path) {
   fs::path folder = path;
   for (int levels = 0; levels < 3 && folder.has_relative_path(); ++levels) {
@@ -27,15 +34,6 @@ std::optional<fs::path> run_around(const fs::path& path) {
   }
   return std::nullopt;
 }
-
-std::string what_it_is(const fs::path& path) {
-  if (!is_there(path)) return "does not exist";
-  if (is_checkpoint_folder(path)) return "is a checkpoint";
-  if (is_model_folder(path)) return "is a model, not a run";
-  return is_folder(path) ? "is not a run folder (no config.json)" : "is not a folder";
-}
-
-}  // namespace
 
 RunFolder run_of_argument(const std::string& typed, const std::string& command) {
   fs::path path = absolute_path(typed);

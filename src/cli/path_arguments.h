@@ -10,6 +10,10 @@
 
 namespace lmtrain {
 
+// Returns the run that contains the absolute path: RUN/config.json, RUN/checkpoints/step_00000100,
+// RUN/trials/seed_5; nothing if it is no part of a run.
+std::optional<std::filesystem::path> run_around(const std::filesystem::path& path);
+
 // Returns the run in the folder `typed`, by its absolute path. Throws Error(kUsage) if there is
 // none, with the command that the person probably meant: inside a run, `command` with that run; for
 // a model, the command that takes its weights. Throws the error of require_config_of_run().

@@ -26,13 +26,29 @@ struct ReportArguments {
   std::string to = "report.html";
 };
 
+// Returns the run of a path as typed. If it is a folder beside others, as runs/* gives them, and
+// neither a run nor a part of one, warns and returns nothing.
+std::optional<RunFolder> run_of(const std::string& path, bool is_one_of_several) {
+  try {
+    return run_of_argument(path, "report");
+  } catch (const Error& error) {
+    const bool is_beside = is_one_of_several && is_folder(path) && !run_around(absolute_path(path));
+    if (!is_beside || error.kind() != ErrorKind::kUsage) throw;
+    log_warning(str(error.what(), "; it is left out"));
+    return std::nullopt;
+  }
+}
+
 // Each run once, in the order typed. Two paths of one folder, such as a link and what it leads to,
-// are one run.
+// are one run. Throws Error(kUsage) if no path leads to a run.
 std::vector<RunFolder> runs_of(const std::vector<std::string>& typed) {
   std::vector<RunFolder> runs;
   std::vector<FileInfo> seen;
   for (const std::string& path : typed) {
-    RunFolder run = run_of_argument(path, "report");
+    const bool is_last_hope = runs.empty() && &path == &typed.back();
+    std::optional<RunFolder> found = run_of(path, !is_last_hope);
+    if (!found) continue;
+    RunFolder run = std::move(*found);
     const FileInfo info = examine(run.path());
     if (std::any_of(seen.begin(), seen.end(), [&](const FileInfo& other) {
           return other.device == info.device && other.inode == info.inode;

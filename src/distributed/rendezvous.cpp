@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/random.h"
 #include "base/stop.h"
@@ -106,6 +108,20 @@ Gathered enter_session(c10d::Store& store, int rank, int count, const std::strin
   }
 }
 
+// Returns a poll that stops on a signal, and says once, after some seconds, that this process
+// waits.
+std::function<void()> poll_and_say(const Launch& launch, const std::string& for_whom) {
+  constexpr std::chrono::seconds kPatience{5};
+  return [text = str("rank ", launch.rank, " of ", launch.count, " waits for ", for_whom, " at ",
+                     launch.address, ":", launch.port, " (MASTER_ADDR, MASTER_PORT)"),
+          at = Clock::now() + kPatience, said = false]() mutable {
+    throw_if_stopped();
+    if (said || Clock::now() < at) return;
+    said = true;
+    log_warning(text);
+  };
+}
+
 c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.port);
@@ -117,7 +133,8 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
   };
   std::string problem = "it does not answer";
   try {
-    if (auto store = within_or_throw(options.timeout + kAnswer, work, throw_if_stopped))
+    if (auto store =
+            within_or_throw(options.timeout + kAnswer, work, poll_and_say(launch, "rank 0")))
       return c10::make_intrusive<c10d::PrefixStore>("lmtrain", std::move(*store));
   } catch (const std::exception& error) {
     problem = first_line(error.what());
@@ -190,7 +207,8 @@ Rendezvous rendezvous_in(const c10::intrusive_ptr<c10d::Store>& store, const Lau
     return rank == 0 ? open_session(*store, count, self, deadline)
                      : enter_session(*store, rank, count, self, deadline);
   };
-  const std::optional<Gathered> all = within_or_throw(timeout + kAnswer, work, throw_if_stopped);
+  const std::optional<Gathered> all =
+      within_or_throw(timeout + kAnswer, work, poll_and_say(launch, "the other processes"));
   if (all && !all->members.empty()) {
     Rendezvous found{c10::make_intrusive<c10d::PrefixStore>(all->session, store), {}};
     for (const std::string& text : all->members)

@@ -169,9 +169,11 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
   TokenShardWriter writer(shard, tokenizer.vocab_size());
   const DocumentEncoder encoder{tokenizer, add_bos, add_eos, num_threads};
   FormatCounts formats;
+  int64_t bytes = 0;
   for (const SourceFile& file : corpus.files) ++formats[file.format].files;
   const auto add = [&](const EncodedDocument& document) {
     writer.add_document(document.ids, document.bytes);
+    bytes += document.bytes;
     ++formats[corpus.files[document.location.file].format].documents;
   };
   DocumentBatches documents(corpus);
@@ -187,6 +189,10 @@ void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& rea
   if (writer.num_documents() == 0) {
     throw Error(ErrorKind::kData,
                 str(join(paths, ", "), ": no document in it; check the paths and the format"));
+  }
+  if (bytes == 0) {
+    throw Error(ErrorKind::kData, str(join(paths, ", "),
+                                      ": all documents are empty; check the paths and the format"));
   }
   writer.finish();
 }

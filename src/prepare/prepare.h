@@ -58,7 +58,7 @@ PreparedData prepare_data(const Config& config, int num_threads,
 // Tokenizes documents for `eval --data` and writes them in order to the token shard `shard`. Does
 // not use the cache. `paths` are files, folders and globs. Of `reading` only format, text_field,
 // max_document and on_bad_line have an effect. Throws what prepare_data() throws, without the
-// advice to set on_bad_line, and Error(kData) when there is no document.
+// advice to set on_bad_line, and Error(kData) when there is no document, or no text in them.
 void tokenize_paths(const std::vector<std::string>& paths, const DataConfig& reading,
                     const std::filesystem::path& tokenizer_model, bool add_bos, bool add_eos,
                     const std::filesystem::path& shard, int num_threads = 1);

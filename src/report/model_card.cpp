@@ -387,6 +387,7 @@ std::string use_section(const CardFacts& facts) {
 
 // Returns false for settings that decide no weight, or belong to one machine.
 bool is_of_the_recipe(const std::string& key) {
+  if (key == "eval.tokens") return true;  // the figures of the card are of so much text
   for (const char* left_out :
        {"name", "run_dir", "forecast", "threads", "device", "compile", "data.cache_dir",
         "batch.micro_tokens", "model.activation_checkpointing", "train.max_time"})

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cmath>
+#include <fstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -80,6 +82,20 @@ void PrometheusFile::refresh(const PrometheusFigures& figures) {
   }
 }
 
+namespace {
+
+constexpr std::string_view kFirstWords = "# HELP lmtrain_";
+
+// Returns whether the file begins as those that PrometheusFile writes, or is empty.
+bool is_own_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string words(kFirstWords.size(), '\0');
+  file.read(words.data(), static_cast<std::streamsize>(words.size()));
+  return file.gcount() == 0 || words == kFirstWords;
+}
+
+}  // namespace
+
 void require_prometheus_writable(const LogConfig& config) {
   if (!config.prometheus) return;
   const fs::path path = absolute_path(*config.prometheus);
@@ -98,6 +114,10 @@ void require_prometheus_writable(const LogConfig& config) {
     refuse(ErrorKind::kUsage, "this is a folder; give a file in it, such as lmtrain.prom");
   if (kind != FileKind::kMissing && kind != FileKind::kFile)
     refuse(ErrorKind::kUsage, "this is no regular file, and would be replaced; give another path");
+  if (kind == FileKind::kFile && !is_own_file(path)) {
+    refuse(ErrorKind::kUsage,
+           "this file has no figures of lmtrain, and would be replaced; give another path");
+  }
   // The file is replaced, so the folder has to be writable.
   Retry retry;
   while (::access(folder.c_str(), W_OK | X_OK) != 0) {

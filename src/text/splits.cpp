@@ -45,10 +45,25 @@ struct Label {
   bool is_sharded = false;
 };
 
+// Returns the first folder of a path below the entry; empty for a file directly below it.
+std::string first_folder(const fs::path& relative) {
+  const bool has_folder = relative.has_parent_path() && !relative.parent_path().empty();
+  return has_folder ? relative.begin()->native() : std::string();
+}
+
+// Returns whether every folder directly below `root` that files lie in has the name of a split.
+// Source code may have a folder `training` beside others.
+bool has_only_split_folders(const fs::path& root, const std::vector<fs::path>& files) {
+  return std::ranges::all_of(files, [&](const fs::path& file) {
+    const std::string folder = first_folder(file.lexically_relative(root));
+    return folder.empty() || split_kind(folder) != SplitKind::kNone;
+  });
+}
+
 // The label of a path below the entry, by the outermost folder that has a split's name, else by the
-// file's name. Deeper folders, and names, count for files of data alone: source code may have a
-// train.py.
-std::optional<Label> label_of(const fs::path& relative) {
+// file's name. Only files of data have deeper folders and names that count, since source code may
+// have a train.py. Other files count with `by_folder`, for the folders directly below the entry.
+std::optional<Label> label_of(const fs::path& relative, bool by_folder) {
   const bool is_data = is_data_name(relative);
   fs::path above;
   for (auto part = relative.begin(); part != relative.end(); ++part) {
@@ -56,7 +71,7 @@ std::optional<Label> label_of(const fs::path& relative) {
     if (is_name) break;
     const std::string name = part->native();
     const SplitKind kind = split_kind(name);
-    if (kind != SplitKind::kNone && (is_data || above.empty()))
+    if (kind != SplitKind::kNone && (is_data || (by_folder && above.empty())))
       return Label{(above / "*").native(), name, kind};
     above /= *part;
   }
@@ -104,8 +119,9 @@ struct Group {
 
 std::map<std::string, Group> group_files(const fs::path& root, const std::vector<fs::path>& files) {
   std::map<std::string, Group> groups;
+  const bool by_folder = has_only_split_folders(root, files);
   for (const fs::path& file : files) {
-    if (const auto label = label_of(file.lexically_relative(root)))
+    if (const auto label = label_of(file.lexically_relative(root), by_folder))
       groups[label->group].add(*label);
   }
   return groups;
@@ -181,8 +197,9 @@ SplitFiles select_split(const fs::path& root, const std::vector<fs::path>& files
                                role == Role::kTrain ? "trained on" : "evaluated",
                                " (name the files of another by a pattern to take it)"));
   }
+  const bool by_folder = has_only_split_folders(root, files);
   for (const fs::path& file : files) {
-    const auto label = label_of(file.lexically_relative(root));
+    const auto label = label_of(file.lexically_relative(root), by_folder);
     // Files of no split beside splits are for training alone.
     bool is_taken = role == Role::kTrain || chosen.notes.empty();
     if (label) {

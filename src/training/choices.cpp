@@ -53,6 +53,12 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
               const std::optional<int64_t>& micro_tokens) {
   const auto begin = Clock::now();
   const double time = *config.train.time;
+  const double of_a_round = std::min(kMostMeasuring, kMeasuringShare * time);
+  constexpr double kWorthSaying = 2;
+  if (of_a_round > kWorthSaying) {
+    log_note(str("train.time ", write_duration(time), ": measuring steps, for about ",
+                 format_duration(2 * of_a_round)));
+  }
   const auto num_processes = static_cast<int>(facts.num_processes);
   const auto choose_for = [&](double tokens) {
     config.train.tokens = std::max<int64_t>(1, static_cast<int64_t>(tokens));
@@ -78,8 +84,7 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
   // Two rounds: the first may find another size or batch.
   double tokens_per_second = 0;
   for (int round = 0; round < 2; ++round) {
-    tokens_per_second = measured_rate(
-        config, data, std::min(kMostMeasuring, kMeasuringShare * time), num_processes);
+    tokens_per_second = measured_rate(config, data, of_a_round, num_processes);
     rate = tokens_per_second * multiplied();
     if (is_auto && round == 0) choose_for(best_tokens());
     facts.keeps_size = true;

@@ -370,10 +370,13 @@ Speed fit_speed(const std::vector<double>& flops, const std::vector<double>& sec
 
 class Answers {
  public:
-  Answers(const std::vector<ResolvedRun>& targets, TrainedLadder trained, const PreparedData& data)
+  // `program` is MemoryPlan::program.
+  Answers(const std::vector<ResolvedRun>& targets, TrainedLadder trained, const PreparedData& data,
+          int64_t program)
       : targets_(targets),
         trained_(std::move(trained)),
         data_(data),
+        program_(program),
         forecast_(fit_forecast(trained_.runs)) {
     std::vector<double> flops;
     for (const Rung* rung : trained_.rungs) flops.push_back(flops_of(*rung));
@@ -517,7 +520,7 @@ class Answers {
     Json json = {{"asked", target.option}};
     json.update(run_json(target.size, target.parameters, seconds));
     const int64_t positions = std::max(*config.batch.micro_tokens, config.sequence.max_length);
-    json["memory"] = plan_memory(config, precision_of(config), positions).device_total();
+    json["memory"] = plan_memory(config, precision_of(config), positions).device_total() + program_;
     json["best"] = best_split(target, target.cost());
     json["twice"] = best_split(target, 2 * target.cost());
     json["ten_times"] = best_split(target, 10 * target.cost());
@@ -564,6 +567,7 @@ class Answers {
   const std::vector<ResolvedRun>& targets_;
   TrainedLadder trained_;
   const PreparedData& data_;
+  int64_t program_;
   LossForecast forecast_;
   Speed speed_;
 };
@@ -595,6 +599,7 @@ ForecastResult make_forecast(const ForecastOrder& order) {
                 "a forecast is of the held-out loss, and there is no held-out text; set data.eval "
                 "or data.eval_fraction");
   }
+  const int64_t program = device_of(reading).is_cpu() ? program_bytes() : 0;
   const std::string key = key_of(rungs, data);
   std::optional<LadderFile> ladder = read_ladder(order.folder, key);
   Json measured = ladder ? ladder->measured : Json::object();
@@ -618,7 +623,7 @@ ForecastResult make_forecast(const ForecastOrder& order) {
     log_note("stopped; the same command goes on with the ladder");
     return {code, {}};
   }
-  const Answers answers(targets, read_rungs(*ladder, order.folder, data), data);
+  const Answers answers(targets, read_rungs(*ladder, order.folder, data), data, program);
   write_file_atomic(forecast_file(order.folder), checked_json_text(answers.file_json()));
   return {0, answers.json()};
 }

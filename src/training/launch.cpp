@@ -224,6 +224,24 @@ void announce(const std::vector<SettingChange>& changes) {
   }
 }
 
+// Throws for a change of how the weights are trained in a run that has no step left: config.json
+// would then tell what never happened.
+void refuse_too_late(const std::vector<SettingChange>& changes, const RestartableRun& training) {
+  const Trainer* trainer = training.trainer();
+  if (trainer == nullptr || !trainer->is_finished()) return;
+  for (const SettingChange& change : changes) {
+    const std::string section = change.key.substr(0, change.key.find('.'));
+    const bool trains = section == "optimizer" || section == "lr_schedule" || section == "clip" ||
+                        section == "loss" || section == "precision" || section == "guard";
+    if (!trains || !change.unused.empty()) continue;
+    throw Error(ErrorKind::kConfig,
+                str(change.key, " cannot change any more: the run is finished at step ",
+                    trainer->state().step,
+                    "; give it a greater length too (--set train.tokens=N), or begin a branch "
+                    "from an earlier checkpoint: lmtrain resume RUN --from STEP --run-dir NEW"));
+  }
+}
+
 // Warns where the run goes on from a checkpoint; a trial of random restart does not.
 void warn_of_changes(const Config& before, const Config& after, const RestartableRun& training) {
   const Trainer* trainer = training.trainer();
@@ -468,6 +486,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
   if (!data) return 0;
   RestartableRun training(config, *data, run, /*is_new=*/false, joined_processes());
   const std::vector<SettingChange> changes = changed_settings(before, config);
+  refuse_too_late(changes, training);
   announce(changes);
   training.note_changes(changes_json(changes));
   warn_of_changes(before, config, training);

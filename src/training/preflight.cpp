@@ -114,6 +114,14 @@ void check_division(const Preflight& start) {
 
 void check_held_out_text(const Preflight& start) {
   const Config& config = start.config;
+  // Token files have no bytes of text.
+  const bool is_empty =
+      start.data->eval_documents > 0 && start.data->eval_bytes == 0 && start.data->train_bytes > 0;
+  if (start.data->eval_shard && is_empty) {
+    throw Error(ErrorKind::kData,
+                "/data/eval: all documents are empty; give text, or leave data.eval out to hold "
+                "out some of data.train");
+  }
   if (start.data->eval_shard) return;
   const std::string needs =
       config.restart.seeds > 1

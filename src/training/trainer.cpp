@@ -32,8 +32,9 @@ namespace {
 
 // Parts of train.time after which a run looks whether it will end in time.
 constexpr double kLooks[] = {0.15, 0.4, 0.65, 0.85, 0.95};
-// A difference is worth a new plan from this part of train.time on.
+// A difference is worth a new plan from this part of train.time on, and from so many seconds on.
 constexpr double kNoticed = 0.005;
+constexpr double kNoticedSeconds = 0.1;
 // The rest of a run becomes at most so many times longer or shorter at one look, since the first
 // steps and evaluations may mislead.
 constexpr int64_t kMostChange = 4;
@@ -430,7 +431,7 @@ void Trainer::fit_to_time(const RunClock& before) {
     const double left = whole - seconds_since(started_) - kEndSeconds - kEndShare * whole;
     const RunAhead ahead = {*order_, rules_, before, clock()};
     const std::optional<TimeCheck> check = log_->check_time(left, state_, ahead);
-    if (check && std::abs(check->late) > kNoticed * whole) {
+    if (check && std::abs(check->late) > std::max(kNoticedSeconds, kNoticed * whole)) {
       const int64_t rest = state_.total.tokens - state_.tokens;
       const int64_t tokens =
           state_.tokens + std::clamp(check->tokens, rest / kMostChange + 1, rest * kMostChange);

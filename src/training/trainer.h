@@ -90,6 +90,8 @@ class Trainer {
   // Returns the status.json that a failed run() wrote; empty when it could not write.
   const std::string& failed_status() const { return failed_status_; }
   const TrainingState& state() const { return state_; }
+  // Returns whether no step is left to train.
+  bool is_finished() const { return ends_run(stop()); }
   const BatchOrder& order() const { return *order_; }
 
  private:

@@ -80,9 +80,18 @@ TEST(Prometheus, APathThatCannotBeWrittenIsRefusedAtTheStart) {
   }
   config.prometheus = (folder / "a.prom").string();
   require_prometheus_writable(config);
-  write_file_atomic(folder / "a.prom", "old");
-  require_prometheus_writable(config);
-  EXPECT_EQ(read_file(folder / "a.prom"), "old") << "a check writes nothing";
+  const std::string own = "# HELP lmtrain_step Updates applied.\n";
+  for (const std::string& earlier : {std::string(), own}) {
+    write_file_atomic(folder / "a.prom", earlier);
+    require_prometheus_writable(config);
+    EXPECT_EQ(read_file(folder / "a.prom"), earlier) << "a check writes nothing";
+  }
+  for (const char* precious : {"# HELP node_load1", "# H", "my text\n"}) {
+    write_file_atomic(folder / "a.prom", precious);
+    EXPECT_NE(refused(ErrorKind::kUsage, *config.prometheus).find("would be replaced"),
+              std::string::npos)
+        << precious;
+  }
 }
 
 }  // namespace

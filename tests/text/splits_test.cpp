@@ -71,6 +71,18 @@ TEST(Splits, WithoutSeveralSplitsAllFilesAreRead) {
                   "the pattern takes the splits test (1 file), train (1 file)");
 }
 
+// Folders of source code may be named like splits.
+TEST(Splits, FoldersOfOtherFilesAreSplitsWhereAllAre) {
+  const Paths code = {"eval/a.cpp", "training/b.cpp", "model/c.cpp", "main.cpp"};
+  EXPECT_EQ(chosen(code, Role::kTrain), below(code));
+  EXPECT_EQ(mixed_splits("/data", below(code)), "");
+  const Paths splits = {"test/a.md", "train/b.md", "README"};
+  EXPECT_EQ(chosen(splits, Role::kTrain), below({splits[1], splits[2]}));
+  EXPECT_NE(mixed_splits("/data", below(splits)), "");
+  const Paths data = {"test/a.jsonl", "train/b.jsonl", "src/c.py"};
+  EXPECT_EQ(chosen(data, Role::kTrain), below({data[1], data[2]}));
+}
+
 TEST(Splits, DataIsKnownByItsExtension) {
   for (const char* name : {"a.jsonl", "a.txt.gz", "a.parquet", "a.json.zst"})
     EXPECT_TRUE(is_data_name(name)) << name;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "e2e/references.h"
 #include "e2e/tamper.h"
@@ -65,6 +66,14 @@ TEST(Evaluate, IsTransformersLossWhateverTheBatch) {
       }
     }
   }
+}
+
+TEST(Evaluate, AFileWithoutTextIsRefused) {
+  const std::filesystem::path empty = reference().fresh("empty.txt");
+  std::ofstream(empty).close();
+  const ProcessResult result = lmtrain({"eval", reference().run.path(), "--data", empty});
+  EXPECT_EQ(result.exit_code, 3) << result;
+  EXPECT_NE(result.err.find("all documents are empty"), std::string::npos) << result;
 }
 
 TEST(Evaluate, AnEndlessLengthIsRefused) {

@@ -99,8 +99,22 @@ TEST(Report, WhatHoldsNoRunIsRefusedByName) {
   };
   refused(made.fresh("nowhere"), "does not exist");
   refused(made.run.newest_checkpoint(), "lmtrain report " + made.run.path());
-  refused(inside.folder().parent_path(), "lmtrain report " + inside.path());
+  const fs::path above = inside.folder().parent_path();
+  const ProcessResult alone = lmtrain({"report", above.string(), "--to", page.string()});
+  EXPECT_EQ(alone.exit_code, 2) << alone;
+  EXPECT_TRUE(contains(alone.err, "lmtrain report " + inside.path())) << alone;
   EXPECT_EQ(lmtrain({"report"}).exit_code, 2);
+}
+
+// As runs/* gives them.
+TEST(Report, BesideRunsWhatIsNoneIsLeftOut) {
+  const std::filesystem::path none = reference().fresh("none");
+  std::filesystem::create_directories(none);
+  const std::string page = reference().fresh("page.html");
+  const ProcessResult result = lmtrain({"report", none, reference().run.path(), "--to", page});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_NE(result.err.find("it is left out"), std::string::npos) << result;
+  EXPECT_EQ(lmtrain({"report", none, none, "--to", page}).exit_code, 2);
 }
 
 TEST(Report, TornFilesAndRunsUnderWayHaveAPage) {

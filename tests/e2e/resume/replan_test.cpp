@@ -110,6 +110,20 @@ TEST(Replan, ItsOwnLengthGivenAgainKeepsTheHistory) {
   EXPECT_TRUE(std::equal(again.rbegin(), again.rend(), rates.rbegin()));
 }
 
+// A config would tell what never happened.
+TEST(Replan, AFinishedRunTakesNoChangeOfItsTraining) {
+  const Reference& expected = reference(replanned());
+  const RunDir run = expected.run.copy(expected.fresh("finished"));
+  const std::string before = read_text(run.folder() / "config.json");
+  const ProcessResult result = lmtrain({"resume", run.path(), "--set", "optimizer.lr=0.5"});
+  EXPECT_EQ(result.exit_code, 2) << result;
+  EXPECT_NE(result.err.find("optimizer.lr cannot change any more"), std::string::npos) << result;
+  EXPECT_EQ(read_text(run.folder() / "config.json"), before);
+  const ProcessResult longer =
+      lmtrain({"resume", run.path(), "--set", "optimizer.lr=0.5", "--set", "train.tokens=26000"});
+  EXPECT_EQ(longer.exit_code, 0) << longer;
+}
+
 TEST(Replan, TwoProcessesHaveTheBitsOfOne) {
   const Json exact = {{"parallel", {{"sum", "exact"}, {"parts", 4}, {"shard", "optimizer"}}}};
   const Reference& one = reference(replanned(exact));
