@@ -134,14 +134,17 @@ void check_held_out_text(const Preflight& start) {
               needs + ", and there is no held-out text; set data.eval or data.eval_fraction");
 }
 
+void check_tasks_path(const Preflight& start) {
+  const std::optional<std::string>& tasks = start.config.eval.tasks;
+  if (!tasks || is_there(*tasks)) return;
+  throw Error(ErrorKind::kUsage,
+              str("/eval/tasks: ", *tasks,
+                  " does not exist; give a folder with tasks.json or a FILE.jsonl, or set "
+                  "eval.tasks to null"));
+}
+
 void check_probes(const Preflight& start) {
   const Config& config = start.config;
-  if (config.eval.tasks && !is_there(*config.eval.tasks)) {
-    throw Error(ErrorKind::kUsage,
-                str("/eval/tasks: ", *config.eval.tasks,
-                    " does not exist; give a folder with tasks.json or a FILE.jsonl, or set "
-                    "eval.tasks to null"));
-  }
   if (!config.log.samples && !config.eval.tasks) return;
   const Tokenizer tokenizer = Tokenizer::load(start.data->tokenizer_model);
   if (config.log.samples) SampleWriter(config, tokenizer);
@@ -180,11 +183,12 @@ struct PreflightCheck {
 constexpr PreflightCheck kChecks[] = {
     // clang-format off
     {PreflightStage::kSettings, check_processes},
+    {PreflightStage::kSettings, check_tasks_path},
+    {PreflightStage::kSettings, check_prometheus},
     {PreflightStage::kDevice, check_division},
     {PreflightStage::kPlanOnly, check_folder},  // the commands call require_new_run()
     {PreflightStage::kData, check_held_out_text},
     {PreflightStage::kData, check_probes},
-    {PreflightStage::kData, check_prometheus},
     {PreflightStage::kPlanOnly, check_memory},  // a run calls require_memory() and fit_memory()
     {PreflightStage::kNewRun, check_forecast},
     {PreflightStage::kNewRun, check_room},

@@ -44,13 +44,14 @@ enum class PreflightStage {
 
 // Makes the checks of one stage, and throws the error of the first one that fails:
 //   kSettings  Error(kConfig)  parallel.sum "exact" does not allow this number of processes
+//   kSettings  Error(kUsage)   the path of eval.tasks does not exist
+//   kSettings  the errors of require_prometheus_writable() (log.prometheus)
 //   kDevice    Error(kConfig)  several processes divide the weights, and a setting forbids this
 //   kNewRun    the errors of read_forecast() (training/expected_loss.h)
 //   kNewRun    Error(kIo)      there is no room for one checkpoint
 //   kData      Error(kConfig)  there is no held-out text, and a setting needs it
 //   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks), and of
 //              Tokenizer::load
-//   kData      the errors of require_prometheus_writable() (log.prometheus)
 void require_preflight(PreflightStage stage, const Preflight& preflight);
 
 // Makes the checks of all stages for a new run, and returns the messages of all errors; empty if
