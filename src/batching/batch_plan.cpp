@@ -339,7 +339,7 @@ std::vector<uint8_t> BatchPlan::rest_of_lengths(int64_t first_batch, int64_t cou
   std::vector<uint8_t> order;
   order.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    if (i % (int64_t{1} << 20) == 0) poll();
+    poll_at(static_cast<size_t>(i), poll);
     // The point of the old plan where the new one is after its batch i: an entry, and the part of
     // it that is done, in parts of `count`.
     const int64_t entry = (i + 1) * left / count;

@@ -15,10 +15,8 @@ using Json = nlohmann::ordered_json;
 
 // Returns whether a setting that a run may change affects the losses of trials.
 bool moves_losses(const std::string& key) {
-  const std::string section = key.substr(0, key.find('.'));
-  return section == "optimizer" || section == "lr_schedule" || section == "clip" ||
-         section == "loss" || section == "precision" || key == "eval.tokens" ||
-         (section == "train" && key != "train.max_time");
+  return shapes_updates(key) || key == "eval.tokens" ||
+         (key.starts_with("train.") && key != "train.max_time");
 }
 
 // Throws Error(kConfig) if `after` gives back to the recipe a setting that has a value in `before`.
@@ -45,6 +43,12 @@ bool is_checkpoint_of(const std::optional<std::string>& checkpoint,
 }
 
 }  // namespace
+
+bool shapes_updates(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  return section == "optimizer" || section == "lr_schedule" || section == "clip" ||
+         section == "loss" || section == "precision";
+}
 
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after) {
   Config old_config = before;  // a table binds to what it could change

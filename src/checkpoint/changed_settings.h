@@ -19,6 +19,9 @@ struct SettingChange {
   nlohmann::ordered_json was, is;
   std::string unused;  // why the setting has no effect; empty when it has one
 };
+// Returns whether a setting decides what an update does to the weights: the optimizer and its
+// rates, clipping, the loss, the precision.
+bool shapes_updates(const std::string& key);
 // Returns every setting whose value differs, in the order of docs/config.md.
 std::vector<SettingChange> changed_settings(const Config& before, const Config& after);
 // Call it when a person resumes the run with the config `run` by an edited config file `given`; the

@@ -2,11 +2,13 @@
 // file, or as a GGUF file for llama.cpp.
 //
 // Each is written under a temporary name, and published at `to` when it is whole; after an error
-// `to` is as it was. The functions throw Error(kUsage) if `to` is not as they require, and
-// export_hf that of require_no_checkpoint_path (checkpoint/run_folder.h); the errors of
-// located_model_config and located_max_length (checkpoint/model_location.h), TensorFiles
-// (formats/tensor_files.h), load_weights (model/hf_folder.h) and rounded_weights
-// (model/round_weights.h); Error(kIo); and StopRequested on a signal.
+// `to` is as it was. The functions throw the errors of located_model_config and located_max_length
+// (checkpoint/model_location.h), TensorFiles (formats/tensor_files.h), load_weights
+// (model/hf_folder.h) and rounded_weights (model/round_weights.h), and:
+//   Error(kUsage)  `to` is not as the function requires; for export_hf also the error of
+//                  require_no_checkpoint_path (checkpoint/run_folder.h)
+//   Error(kIo)     a file cannot be read or written
+//   StopRequested  on a signal
 #pragma once
 
 #include <cstdint>

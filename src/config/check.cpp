@@ -98,14 +98,12 @@ void check_sequence(const SequenceConfig& c, Rules& rules) {
 void check_batch(const Config& config, Rules& rules) {
   const int64_t tokens = config.batch.tokens;
   const int64_t length = config.sequence.max_length;
-  const bool fits = tokens % length == 0 ||
-                    (takes_max_length(config) && tokens % shortest_max_length(config) == 0);
-  const int64_t rows = takes_max_length(config) ? shortest_max_length(config) : length;
-  rules.require(
-      fits, {"batch.tokens", "sequence.max_length"},
-      str("batch.tokens ", tokens, " is not a multiple of ",
-          takes_max_length(config) ? "the shortest rows that are chosen, " : "sequence.max_length ",
-          rows, "; nearest: ", (tokens / rows + 1) * rows));
+  const bool is_chosen = takes_max_length(config);
+  const int64_t rows = is_chosen ? shortest_max_length(config) : length;
+  rules.require(tokens % length == 0 || tokens % rows == 0, {"batch.tokens", "sequence.max_length"},
+                str("batch.tokens ", tokens, " is not a multiple of ",
+                    is_chosen ? "the shortest rows that are chosen, " : "sequence.max_length ",
+                    rows, "; nearest: ", (tokens / rows + 1) * rows));
   if (!config.batch.micro_tokens) return;
   const int64_t micro = *config.batch.micro_tokens;
   rules.require(micro % length == 0, {"batch.micro_tokens", "sequence.max_length"},

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -14,11 +13,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/open_file.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
 namespace lmtrain {
 namespace {
+
+// Every file that PrometheusFile writes begins so.
+constexpr std::string_view kFirstWords = "# HELP lmtrain_";
 
 namespace fs = std::filesystem;
 
@@ -48,8 +51,8 @@ PrometheusFile::PrometheusFile(fs::path path, const std::string& run, const std:
 void PrometheusFile::write(const PrometheusFigures& figures) const {
   std::string text;
   const auto add = [&](const char* name, const char* help, const std::string& value) {
-    text += str("# HELP lmtrain_", name, " ", help, "\n# TYPE lmtrain_", name, " gauge\nlmtrain_",
-                name, labels_, value, "\n");
+    text += str(kFirstWords, name, " ", help, "\n# TYPE lmtrain_", name, " gauge\nlmtrain_", name,
+                labels_, value, "\n");
   };
   const auto add_number = [&](const char* name, const char* help,
                               const std::optional<double>& value) {
@@ -82,20 +85,6 @@ void PrometheusFile::refresh(const PrometheusFigures& figures) {
   }
 }
 
-namespace {
-
-constexpr std::string_view kFirstWords = "# HELP lmtrain_";
-
-// Returns whether the file begins as those that PrometheusFile writes, or is empty.
-bool is_own_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string words(kFirstWords.size(), '\0');
-  file.read(words.data(), static_cast<std::streamsize>(words.size()));
-  return file.gcount() == 0 || words == kFirstWords;
-}
-
-}  // namespace
-
 void require_prometheus_writable(const LogConfig& config) {
   if (!config.prometheus) return;
   const fs::path path = absolute_path(*config.prometheus);
@@ -109,12 +98,12 @@ void require_prometheus_writable(const LogConfig& config) {
     refuse(ErrorKind::kUsage,
            str("there is no folder ", folder.string(), "; create it, or give another path"));
   }
-  const FileKind kind = examine(path).kind;
-  if (kind == FileKind::kFolder)
+  const FileInfo info = examine(path);
+  if (info.kind == FileKind::kFolder)
     refuse(ErrorKind::kUsage, "this is a folder; give a file in it, such as lmtrain.prom");
-  if (kind != FileKind::kMissing && kind != FileKind::kFile)
+  if (info.kind != FileKind::kMissing && info.kind != FileKind::kFile)
     refuse(ErrorKind::kUsage, "this is no regular file, and would be replaced; give another path");
-  if (kind == FileKind::kFile && !is_own_file(path)) {
+  if (info.kind == FileKind::kFile && info.size > 0 && !file_begins_with(path, kFirstWords)) {
     refuse(ErrorKind::kUsage,
            "this file has no figures of lmtrain, and would be replaced; give another path");
   }

@@ -275,8 +275,9 @@ TimeLeft::Ahead RunLog::left_to_do(const TrainingState& state, const RunAhead& a
 
 std::optional<TimeCheck> RunLog::check_time(double seconds, const TrainingState& state,
                                             const RunAhead& ahead) const {
-  TimeLeft::Ahead left = left_to_do(state, ahead, /*steady=*/true);
-  if (is_quiet_ || left.training <= 0) return std::nullopt;
+  if (is_quiet_) return std::nullopt;
+  const TimeLeft::Ahead left = left_to_do(state, ahead, /*steady=*/true);
+  if (left.training <= 0) return std::nullopt;
   const double late = time_left_.seconds(left) - seconds;
   const double part = std::max(0.0, (left.training - late) / left.training);
   return TimeCheck{late, std::llround(part * ahead.now.left())};

@@ -45,21 +45,6 @@ struct Label {
   bool is_sharded = false;
 };
 
-// Returns the first folder of a path below the entry; empty for a file directly below it.
-std::string first_folder(const fs::path& relative) {
-  const bool has_folder = relative.has_parent_path() && !relative.parent_path().empty();
-  return has_folder ? relative.begin()->native() : std::string();
-}
-
-// Returns whether every folder directly below `root` that files lie in has the name of a split.
-// Source code may have a folder `training` beside others.
-bool has_only_split_folders(const fs::path& root, const std::vector<fs::path>& files) {
-  return std::ranges::all_of(files, [&](const fs::path& file) {
-    const std::string folder = first_folder(file.lexically_relative(root));
-    return folder.empty() || split_kind(folder) != SplitKind::kNone;
-  });
-}
-
 // The label of a path below the entry, by the outermost folder that has a split's name, else by the
 // file's name. Only files of data have deeper folders and names that count, since source code may
 // have a train.py. Other files count with `by_folder`, for the folders directly below the entry.
@@ -117,12 +102,28 @@ struct Group {
   }
 };
 
-std::map<std::string, Group> group_files(const fs::path& root, const std::vector<fs::path>& files) {
-  std::map<std::string, Group> groups;
-  const bool by_folder = has_only_split_folders(root, files);
+// Returns the labels of the files. Files that are no data have one by their folder below `root`
+// only if all folders there have the names of splits: source code may have a folder `training`
+// beside others.
+std::vector<std::optional<Label>> labels_of(const fs::path& root,
+                                            const std::vector<fs::path>& files) {
+  std::vector<fs::path> below;
+  bool by_folder = true;
   for (const fs::path& file : files) {
-    if (const auto label = label_of(file.lexically_relative(root), by_folder))
-      groups[label->group].add(*label);
+    below.push_back(file.lexically_relative(root));
+    const fs::path& path = below.back();
+    by_folder = by_folder &&
+                (!path.has_parent_path() || split_kind(path.begin()->native()) != SplitKind::kNone);
+  }
+  std::vector<std::optional<Label>> labels;
+  for (const fs::path& path : below) labels.push_back(label_of(path, by_folder));
+  return labels;
+}
+
+std::map<std::string, Group> group_files(const std::vector<std::optional<Label>>& labels) {
+  std::map<std::string, Group> groups;
+  for (const std::optional<Label>& label : labels) {
+    if (label) groups[label->group].add(*label);
   }
   return groups;
 }
@@ -181,7 +182,8 @@ std::string choose_split(const std::vector<std::string>& names, Role role) {
 
 SplitFiles select_split(const fs::path& root, const std::vector<fs::path>& files, Role role) {
   SplitFiles chosen;
-  const std::map<std::string, Group> groups = group_files(root, files);
+  const std::vector<std::optional<Label>> labels = labels_of(root, files);
+  const std::map<std::string, Group> groups = group_files(labels);
   for (const auto& [name, group] : groups) {
     if (!group.is_mixed()) continue;
     const std::string folder = shown(folder_of(root, name));
@@ -197,22 +199,21 @@ SplitFiles select_split(const fs::path& root, const std::vector<fs::path>& files
                                role == Role::kTrain ? "trained on" : "evaluated",
                                " (name the files of another by a pattern to take it)"));
   }
-  const bool by_folder = has_only_split_folders(root, files);
-  for (const fs::path& file : files) {
-    const auto label = label_of(file.lexically_relative(root), by_folder);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::optional<Label>& label = labels[i];
     // Files of no split beside splits are for training alone.
     bool is_taken = role == Role::kTrain || chosen.notes.empty();
     if (label) {
       const Group& group = groups.at(label->group);
       is_taken = !group.is_mixed() || label->kind == wanted_kind(group, role);
     }
-    if (is_taken) chosen.files.push_back(file);
+    if (is_taken) chosen.files.push_back(files[i]);
   }
   return chosen;
 }
 
 std::string mixed_splits(const fs::path& root, const std::vector<fs::path>& files) {
-  for (const auto& [name, group] : group_files(root, files)) {
+  for (const auto& [name, group] : group_files(labels_of(root, files))) {
     if (group.is_mixed())
       return str("the pattern takes the splits ", group.describe(), " of \"",
                  shown(folder_of(root, name)), "\" together");

@@ -79,9 +79,8 @@ ExpectedCurve expect_curve(const Config& config, const PreparedData& data, doubl
 }
 
 void write_expectation(const Config& config, const PreparedData& data, const RunFolder& run,
-                       const RunPlan& plan) {
+                       double tokens) {
   if (!config.forecast) return;
-  const auto tokens = static_cast<double>(plan.targets);
   const fs::path file = expected_curve_file(run.path());
   const std::optional<ExpectedCurve> there = read_expected_curve(file);
   if (there && there->forecast == *config.forecast && there->points.back().tokens == tokens) return;

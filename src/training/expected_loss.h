@@ -11,7 +11,6 @@
 #include "formats/expected_curve.h"
 #include "prepare/prepare.h"
 #include "schedule/loss_law.h"
-#include "training/plan.h"
 
 namespace lmtrain {
 
@@ -40,9 +39,9 @@ double bytes_per_target(const PreparedData& data);
 ExpectedCurve expect_curve(const Config& config, const PreparedData& data, double tokens);
 
 // If the config has a forecast, writes expect_curve() into the run folder (expected_curve_file()),
-// unless it is there for this forecast and length. If the forecast is missing or damaged, warns
-// instead. Throws Error(kIo).
+// unless it is there for this forecast and length; `tokens` are the targets of the run. If the
+// forecast is missing or damaged, warns instead. Throws Error(kIo).
 void write_expectation(const Config& config, const PreparedData& data, const RunFolder& run,
-                       const RunPlan& plan);
+                       double tokens);
 
 }  // namespace lmtrain

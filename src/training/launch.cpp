@@ -230,9 +230,7 @@ void refuse_too_late(const std::vector<SettingChange>& changes, const Restartabl
   const Trainer* trainer = training.trainer();
   if (trainer == nullptr || !trainer->is_finished()) return;
   for (const SettingChange& change : changes) {
-    const std::string section = change.key.substr(0, change.key.find('.'));
-    const bool trains = section == "optimizer" || section == "lr_schedule" || section == "clip" ||
-                        section == "loss" || section == "precision" || section == "guard";
+    const bool trains = shapes_updates(change.key) || change.key.starts_with("guard.");
     if (!trains || !change.unused.empty()) continue;
     throw Error(ErrorKind::kConfig,
                 str(change.key, " cannot change any more: the run is finished at step ",
@@ -285,7 +283,8 @@ int train(RestartableRun& training, bool json) {
   log_note(training.summary());
   log_warnings(training.warnings());
   if (const std::optional<RunPlan> plan = training.plan())
-    write_expectation(training.config(), training.data(), training.folder(), *plan);
+    write_expectation(training.config(), training.data(), training.folder(),
+                      static_cast<double>(plan->targets));
   try {
     const RunOutcome outcome = training.run();
     print_status(outcome.status, json);

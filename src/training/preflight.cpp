@@ -115,9 +115,8 @@ void check_division(const Preflight& start) {
 void check_held_out_text(const Preflight& start) {
   const Config& config = start.config;
   // Token files have no bytes of text.
-  const bool is_empty =
-      start.data->eval_documents > 0 && start.data->eval_bytes == 0 && start.data->train_bytes > 0;
-  if (start.data->eval_shard && is_empty) {
+  if (config.data.eval && start.data->eval_shard && start.data->eval_bytes == 0 &&
+      start.data->train_bytes > 0) {
     throw Error(ErrorKind::kData,
                 "/data/eval: all documents are empty; give text, or leave data.eval out to hold "
                 "out some of data.train");
@@ -427,8 +426,7 @@ std::optional<std::string> rate_rise(const Config& before, const Config& after,
 std::optional<std::string> early_end(const TrainConfig& before, const Config& after,
                                      const BatchOrder& order, const ResumePoint& position) {
   const TrainConfig& train = after.train;
-  if (train.steps == before.steps && train.tokens == before.tokens && train.epochs == before.epochs)
-    return std::nullopt;
+  if (run_length(before) == run_length(train)) return std::nullopt;
   const RunClock clock =
       run_clock(after, order)
           .after(static_cast<double>(position.step), static_cast<double>(position.tokens));

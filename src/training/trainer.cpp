@@ -471,7 +471,7 @@ void Trainer::replan(const std::string& reason) {
   begin_loader();
   if (!processes_.is_first()) return;
   try {
-    write_expectation(config_, data_, run_, plan());
+    write_expectation(config_, data_, run_, static_cast<double>(order_->num_targets()));
   } catch (const Error& error) {
     log_warning(str("the forecast stays that of the length before: ", error.what()));
   }

@@ -32,6 +32,20 @@ inline const Reference& reference(const Json& changes = Json::object()) {
   return made.try_emplace(changes.dump(), changes).first->second;
 }
 
+// A run of `expected`'s config that was killed once metrics.jsonl had a line of the step `step`,
+// and then resumed to its end.
+inline RunDir killed_and_resumed(const Reference& expected, int step) {
+  const RunDir run(expected.fresh("killed"));
+  LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
+  const std::string line = "{\"step\":" + std::to_string(step) + ",";
+  EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line(line); }));
+  process.send(SIGKILL);
+  process.wait();
+  const ProcessResult resumed = resume(run);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed;
+  return run;
+}
+
 // A run of tiny_config that was stopped in the middle and has three checkpoints or more.
 inline const RunDir& stopped_run() {
   static const RunDir stopped = [] {

@@ -33,14 +33,8 @@ TEST(EarlyStop, TheRunIsDoneAndSaysWhy) {
 
 TEST(EarlyStop, KilledAndResumedItEndsAtTheSameStep) {
   const Reference& expected = reference(impatient());
-  for (const char* moment : {"{\"step\":1,", "{\"step\":7,", "{\"step\":11,", "{\"step\":14,"}) {
-    const RunDir run(expected.fresh("killed"));
-    LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
-    ASSERT_TRUE(process.wait_until([&] { return run.has_metrics_line(moment); }));
-    process.send(SIGKILL);
-    process.wait();
-    const ProcessResult resumed = resume(run);
-    ASSERT_EQ(resumed.exit_code, 0) << resumed;
+  for (const int moment : {1, 7, 11, 14}) {
+    const RunDir run = killed_and_resumed(expected, moment);
     EXPECT_EQ(run.status().at("step"), 15) << moment;
     EXPECT_EQ(difference(run, expected.run), "") << moment;
     EXPECT_EQ(run.state(15).at("evaluations"), expected.run.state(15).at("evaluations"));

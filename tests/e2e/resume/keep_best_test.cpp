@@ -145,14 +145,8 @@ TEST(KeepBest, WithoutHeldOutTextTheNewestIsTakenAndSaid) {
 
 TEST(KeepBest, AfterKillsTheSameStay) {
   const Reference& expected = reference(restless(2));
-  for (const char* moment : {"{\"step\":2,", "{\"step\":8,", "{\"step\":17,", "{\"step\":33,"}) {
-    const RunDir run(expected.fresh("killed"));
-    LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
-    ASSERT_TRUE(process.wait_until([&] { return run.has_metrics_line(moment); }));
-    process.send(SIGKILL);
-    process.wait();
-    const ProcessResult resumed = resume(run);
-    ASSERT_EQ(resumed.exit_code, 0) << resumed;
+  for (const int moment : {2, 8, 17, 33}) {
+    const RunDir run = killed_and_resumed(expected, moment);
     EXPECT_EQ(difference(run, expected.run), "") << moment;
     EXPECT_EQ(run.checkpoint_steps(), expected.run.checkpoint_steps()) << moment;
     EXPECT_EQ(run.state(40).at("evaluations"), expected.run.state(40).at("evaluations"));

@@ -56,14 +56,8 @@ TEST(Replan, TheRateFallsWithoutAJumpToTheLastEnd) {
 
 TEST(Replan, KilledAndResumedItHasTheSameBits) {
   const Reference& expected = reference(replanned());
-  for (const char* moment : {"{\"step\":3,", "{\"step\":10,", "{\"step\":14,", "{\"step\":30,"}) {
-    const RunDir run(expected.fresh("killed"));
-    LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
-    ASSERT_TRUE(process.wait_until([&] { return run.has_metrics_line(moment); }));
-    process.send(SIGKILL);
-    process.wait();
-    const ProcessResult resumed = resume(run);
-    ASSERT_EQ(resumed.exit_code, 0) << resumed;
+  for (const int moment : {3, 10, 14, 30}) {
+    const RunDir run = killed_and_resumed(expected, moment);
     EXPECT_EQ(difference(run, expected.run), "") << moment;
   }
 }

@@ -22,6 +22,15 @@ std::string left_open(const Workspace& workspace, const Json& changes) {
 
 Json config_of(const RunDir& run) { return Json::parse(read_text(run.folder() / "config.json")); }
 
+// Returns the run that the own config of `run` makes, in a new folder.
+RunDir made_again(const Workspace& workspace, const RunDir& run) {
+  const std::string own = (run.folder() / "config.json").string();
+  const RunDir again(workspace / "again");
+  const ProcessResult result = lmtrain({"train", own, "--run-dir", again.path()});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  return again;
+}
+
 TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
   const Workspace workspace;
   const RunDir run(workspace / "run");
@@ -103,11 +112,7 @@ TEST(Choices, ARunWithATimeIsMadeAgainByItsOwnConfig) {
   const RunDir run(workspace / "run");
   const std::string config = left_open(workspace, {{"train", {{"time", "3s"}}}});
   ASSERT_EQ(lmtrain({"train", config, "--run-dir", run.path()}).exit_code, 0);
-  const std::string own = (run.folder() / "config.json").string();
-  const RunDir again(workspace / "again");
-  const ProcessResult result = lmtrain({"train", own, "--run-dir", again.path()});
-  ASSERT_EQ(result.exit_code, 0) << result;
-  EXPECT_EQ(difference(again, run), "");
+  EXPECT_EQ(difference(made_again(workspace, run), run), "");
 }
 
 // The other processes prepare data before rank 0 has chosen anything.
@@ -122,11 +127,7 @@ TEST(Choices, SeveralProcessesChooseAsOne) {
   const RunDir run(workspace / "run");
   expect_all(lmtrain_as(2, {"train", config, "--run-dir", run.path()}), 0);
   EXPECT_EQ(run.status().at("state"), "done");
-  const std::string own = (run.folder() / "config.json").string();
-  const RunDir again(workspace / "again");
-  const ProcessResult result = lmtrain({"train", own, "--run-dir", again.path()});
-  ASSERT_EQ(result.exit_code, 0) << result;
-  EXPECT_EQ(difference(run, again), "");
+  EXPECT_EQ(difference(run, made_again(workspace, run)), "");
 }
 
 TEST(Choices, PlanAndTrainChooseTheSame) {
