@@ -108,6 +108,7 @@ struct Group {
 std::vector<std::optional<Label>> labels_of(const fs::path& root,
                                             const std::vector<fs::path>& files) {
   std::vector<fs::path> below;
+  below.reserve(files.size());
   bool by_folder = true;
   for (const fs::path& file : files) {
     below.push_back(file.lexically_relative(root));
@@ -116,6 +117,7 @@ std::vector<std::optional<Label>> labels_of(const fs::path& root,
                 (!path.has_parent_path() || split_kind(path.begin()->native()) != SplitKind::kNone);
   }
   std::vector<std::optional<Label>> labels;
+  labels.reserve(below.size());
   for (const fs::path& path : below) labels.push_back(label_of(path, by_folder));
   return labels;
 }
