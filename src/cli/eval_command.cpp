@@ -1,5 +1,4 @@
 #include <cmath>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,9 +12,8 @@
 #include "base/temporary_folder.h"
 #include "base/text.h"
 #include "base/variables.h"
-#include "checkpoint/loaded_model.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/model_options.h"
 #include "eval/answer_requests.h"
 #include "eval/evaluate.h"
 #include "eval/evaluate_tasks.h"
@@ -27,19 +25,16 @@
 namespace lmtrain {
 namespace {
 
+constexpr const char* kCommand = "eval";
+
 struct EvalArguments {
-  std::string target;
-  bool last = false;            // of a run folder: the newest checkpoint
-  std::optional<int64_t> step;  // of a run folder: this checkpoint
+  TargetArguments target;
+  LoadedModelOptions load;
   std::vector<std::string> data;
   std::string format;        // empty: the run's
   std::string text_field;    // empty: the run's
   std::string max_document;  // empty: the run's
-  int64_t max_length = 0;
-  std::string precision = "fp32";
-  std::string device = "auto";
   int64_t batch_tokens = 8192;
-  std::string tokenizer;
   std::string score;  // file of requests; empty: none
   std::string tasks;  // folder or file; empty: none
   bool json = false;
@@ -100,8 +95,8 @@ void tokenize_documents(const EvalArguments& options, const DataConfig& format,
 }
 
 void check_usage(const EvalArguments& options) {
-  if (options.max_length > kLongestRows) {
-    throw Error(ErrorKind::kUsage, str("--max-length ", options.max_length,
+  if (options.load.max_length > kLongestRows) {
+    throw Error(ErrorKind::kUsage, str("--max-length ", options.load.max_length,
                                        " is too large; give a number up to ", kLongestRows));
   }
   const bool has_data = !options.data.empty();
@@ -114,7 +109,7 @@ void check_usage(const EvalArguments& options) {
                 "--score answers in JSON lines, one a request; --json does not go with it");
   }
   const bool is_held_out = !has_data && options.score.empty() && options.tasks.empty();
-  if (is_held_out && !options.tokenizer.empty()) {
+  if (is_held_out && !options.load.tokenizer_path.empty()) {
     throw Error(ErrorKind::kUsage,
                 "--tokenizer goes with --data, --score and --tasks: a run's held-out text has the "
                 "run's own tokenizer");
@@ -127,33 +122,13 @@ void check_usage(const EvalArguments& options) {
   }
 }
 
-// A path need not be UTF-8, and JSON must.
-void print_json(const nlohmann::ordered_json& json) {
-  std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
-}
-
-LoadedModel load_model(const EvalArguments& options, const ModelLocation& location) {
-  return LoadedModel(location,
-                     {options.device, options.precision, options.max_length, options.tokenizer});
-}
-
-ModelRequest request_of(const EvalArguments& options) {
-  return {.command = "eval", .last = options.last, .step = options.step};
-}
-
-LoadedModel load_target(const EvalArguments& options) {
-  return with_located_model(
-      options.target, [&](const ModelLocation& location) { return load_model(options, location); },
-      request_of(options));
-}
-
 ModelText text_of(const LoadedModel& loaded) {
   return {loaded.tokenizer(), loaded.add_bos(), loaded.max_length()};
 }
 
 int score_requests(const EvalArguments& options) {
   require_record_file(options.score);  // before the model is loaded
-  LoadedModel loaded = load_target(options);
+  LoadedModel loaded = load_target(options.target, options.load, kCommand);
   const ScoreRequests requests = read_score_requests(options.score, text_of(loaded));
   PercentLine progress("scoring", static_cast<int64_t>(requests.rows.size()));
   const auto keep_going = [&](size_t done) {
@@ -172,7 +147,7 @@ int score_requests(const EvalArguments& options) {
 
 int evaluate_on_tasks(const EvalArguments& options) {
   std::vector<Task> tasks = read_tasks(options.tasks);  // before the model is loaded
-  LoadedModel loaded = load_target(options);
+  LoadedModel loaded = load_target(options.target, options.load, kCommand);
   std::vector<AskedTask> asked;
   asked.reserve(tasks.size());
   for (Task& task : tasks) asked.push_back(asked_task(text_of(loaded), std::move(task)));
@@ -192,7 +167,7 @@ int evaluate_on_tasks(const EvalArguments& options) {
   }
   if (options.json) {
     nlohmann::ordered_json json = tasks_as_json(*results);
-    json["target"] = options.target;
+    json["target"] = options.target.path;
     loaded.add_source(json);
     print_json(json);
   } else {
@@ -238,12 +213,12 @@ void print_as_text(const Evaluation& evaluation, const std::string& precision) {
 
 int evaluate_documents(const EvalArguments& options) {
   const auto load = [&](const ModelLocation& location) {
-    LoadedModel model = load_model(options, location);
+    LoadedModel model(location, options.load);
     std::optional<EvalData> held_out;
     if (options.data.empty()) held_out = eval_data_of(location, model.num_threads());
     return Target{location, std::move(model), std::move(held_out)};
   };
-  Target target = with_located_model(options.target, load, request_of(options));
+  Target target = with_located_model(options.target.path, load, options.target.request(kCommand));
   LoadedModel& loaded = target.model;
 
   // The run's own held-out documents, or those given.
@@ -265,14 +240,14 @@ int evaluate_documents(const EvalArguments& options) {
       evaluate(loaded.model(), shard, sets, eval, [] { return stop_signal() == 0; });
   if (!result) throw StopRequested{stop_signal()};
   if (!std::isfinite(result->all.nats)) {
-    throw Error(ErrorKind::kNumeric, str("the loss of ", options.target,
+    throw Error(ErrorKind::kNumeric, str("the loss of ", options.target.path,
                                          " is not finite: its weights are damaged or diverged"));
   }
   if (result->all.tokens == 0)
     throw Error(ErrorKind::kData, "the documents hold no target to predict; give some text");
 
   if (options.json) {
-    print_as_json(*result, options.target, loaded);
+    print_as_json(*result, options.target.path, loaded);
   } else {
     print_as_text(*result, loaded.precision());
   }
@@ -292,10 +267,7 @@ void add_eval_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "eval",
       "Loss of a model over documents, its results on tasks, or log-likelihoods of given text");
-  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
-      ->required()
-      ->check(not_empty());
-  add_checkpoint_options(*command, options->last, options->step);
+  add_target(*command, options->target);
   command
       ->add_option("--data", options->data,
                    "Documents: files, folders, globs (default: the run's held-out text)")
@@ -319,24 +291,15 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->type_name("BYTES")
       ->check(bytes_above_zero());
   command
-      ->add_option("--max-length", options->max_length,
+      ->add_option("--max-length", options->load.max_length,
                    "Targets of a window (default: the model's)")
       ->check(positive_integer());
-  command->add_option("--precision", options->precision, "auto, fp32, bf16 or fp16")
-      ->check(precision_of_weights())
-      ->capture_default_str();
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->check(device_name())
-      ->capture_default_str();
+  add_load_options(*command, options->load);
   command
       ->add_option("--batch-tokens", options->batch_tokens,
                    "Positions of a batch; changes no result")
       ->check(positive_integer())
       ->capture_default_str();
-  command
-      ->add_option("--tokenizer", options->tokenizer,
-                   "A sentencepiece .model or a tokenizer.json (default: the folder's)")
-      ->check(not_empty());
   command
       ->add_option(
           "--score", options->score,

@@ -1,4 +1,3 @@
-#include <iostream>
 #include <memory>
 #include <optional>
 
@@ -6,15 +5,13 @@
 #include "base/text.h"
 #include "checkpoint/export_model.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/model_options.h"
 
 namespace lmtrain {
 namespace {
 
 struct ExportArguments {
-  std::string target;
-  bool last = false;            // of a run folder: the newest checkpoint
-  std::optional<int64_t> step;  // of a run folder: this checkpoint
+  TargetArguments target;
   std::string format;
   std::string to;
   std::string dtype = "fp32";
@@ -61,8 +58,7 @@ int export_model(const ExportArguments& options) {
               << counted(static_cast<int64_t>(done.files), "file") << std::endl;
     return done;
   };
-  with_located_model(options.target, write,
-                     {.command = "export", .last = options.last, .step = options.step});
+  with_located_model(options.target.path, write, options.target.request("export"));
   return 0;
 }
 
@@ -72,10 +68,7 @@ void add_export_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand(
       "export", "Write a model for Hugging Face transformers or llama.cpp, or as TorchScript");
-  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
-      ->required()
-      ->check(not_empty());
-  add_checkpoint_options(*command, options->last, options->step);
+  add_target(*command, options->target);
   command->add_option("--format", options->format, "hf, gguf or torchscript")
       ->required()
       ->check(allowed("hf, gguf or torchscript", [](const std::string& text) {

@@ -1,4 +1,3 @@
-#include <iostream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,9 +8,8 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/text.h"
-#include "checkpoint/loaded_model.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/model_options.h"
 #include "eval/prompt_file.h"
 #include "model/generate.h"
 #include "tokenizer/text_stream.h"
@@ -20,16 +18,12 @@ namespace lmtrain {
 namespace {
 
 struct GenerateArguments {
-  std::string target;
-  bool last = false;                // of a run folder: the newest checkpoint
-  std::optional<int64_t> step;      // of a run folder: this checkpoint
+  TargetArguments target;
+  LoadedModelOptions load;
   std::vector<std::string> prompt;  // each given by --prompt
   std::string prompts;              // a file
   bool json = false;                // one document of all answers
   std::optional<int64_t> batch_size;
-  std::string precision = "fp32";
-  std::string device = "auto";
-  std::string tokenizer;
   GenerateOptions sampling;
 };
 
@@ -77,10 +71,6 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   std::vector<std::vector<int32_t>> ids;
   ids.reserve(prompts.size());
   for (const Prompt& prompt : prompts) ids.push_back(ids_of(loaded, prompt.text, prompt.where));
-  const auto print = [](const nlohmann::ordered_json& json) {
-    // A prompt that is no UTF-8 cannot stand in JSON as it is.
-    std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
-  };
   std::map<size_t, nlohmann::ordered_json> waiting;  // answers whose turn has not come
   auto all = nlohmann::ordered_json::array();
   size_t next = 0;
@@ -96,7 +86,7 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
       if (options.json) {
         all.push_back(std::move(first->second));
       } else {
-        print(first->second);
+        print_json(first->second);
       }
       first = waiting.erase(first);
     }
@@ -106,7 +96,7 @@ void answer_prompts(LoadedModel& loaded, const GenerateArguments& options) {
   };
   generate_all(loaded.model(), ids, options.batch_size.value_or(8), options.sampling, go_on,
                answer);
-  if (options.json) print(options.prompt.size() == 1 && !all.empty() ? all.front() : all);
+  if (options.json) print_json(options.prompt.size() == 1 && !all.empty() ? all.front() : all);
   throw_if_stopped();
 }
 
@@ -120,11 +110,7 @@ int generate_text(GenerateArguments options) {
     throw Error(ErrorKind::kUsage,
                 "--batch-size goes with several prompts: --prompts FILE, or "
                 "--prompt several times");
-  const auto load = [&](const ModelLocation& location) {
-    return LoadedModel(location, {options.device, options.precision, 0, options.tokenizer});
-  };
-  auto loaded = with_located_model(
-      options.target, load, {.command = "generate", .last = options.last, .step = options.step});
+  LoadedModel loaded = load_target(options.target, options.load, "generate");
   options.sampling.num_ids = loaded.tokenizer().vocab_size();
   options.sampling.stop_ids = loaded.stop_ids();
   if (is_one && !options.json) {
@@ -140,10 +126,7 @@ int generate_text(GenerateArguments options) {
 void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateArguments>();
   CLI::App* command = app.add_subcommand("generate", "Continue a prompt, or the prompts of a file");
-  command->add_option("target", options->target, "A run folder, a checkpoint, or a HF Llama folder")
-      ->required()
-      ->check(not_empty());
-  add_checkpoint_options(*command, options->last, options->step);
+  add_target(*command, options->target);
   CLI::Option* prompt =
       command
           ->add_option(
@@ -189,16 +172,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command->add_option("--seed", options->sampling.seed, "Seed of the random sampling")
       ->check(any_integer())
       ->capture_default_str();
-  command->add_option("--precision", options->precision, "auto, fp32, bf16 or fp16")
-      ->check(precision_of_weights())
-      ->capture_default_str();
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")
-      ->check(device_name())
-      ->capture_default_str();
-  command
-      ->add_option("--tokenizer", options->tokenizer,
-                   "A sentencepiece model or a tokenizer.json (default: the folder's)")
-      ->check(not_empty());
+  add_load_options(*command, options->load);
   command->callback([options, prompt, &action] {
     options->prompt = prompt->results();  // as typed: CLI11 takes "{}" for no text at all
     action = [options] { return generate_text(*options); };

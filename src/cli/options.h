@@ -109,16 +109,6 @@ inline CLI::Validator not_empty() {
 }
 inline CLI::Validator device_name() { return allowed("auto, cpu, cuda or cuda:N", is_device_name); }
 
-// Adds --last and --step N, which choose a checkpoint of a run folder. Both variables must live
-// until the command line is parsed.
-inline void add_checkpoint_options(CLI::App& command, bool& last, std::optional<int64_t>& step) {
-  CLI::Option* newest =
-      command.add_flag("--last", last, "Of a run folder: the newest checkpoint, not the best");
-  command.add_option("--step", step, "Of a run folder: the checkpoint of this step")
-      ->check(integer_from_zero())
-      ->excludes(newest);
-}
-
 // Adds the argument for the path of the config file, and --set, whose KEY=VALUE go to `overrides`.
 // Both must live until the command line is parsed.
 inline void add_config_options(CLI::App& command, std::string& config,
