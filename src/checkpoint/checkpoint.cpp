@@ -252,6 +252,26 @@ void require_own_checkpoint(const RunFolder& run, int64_t step) {
                   "begin a run with its weights by init_from"));
 }
 
+bool is_damage(const Error& error) {
+  return error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
+}
+
+void warn_of_damage(const Error& error) {
+  log_warning(str("damaged checkpoint passed over: ", error.what()));
+}
+
+void require_checkpoint_of_step(const RunFolder& run, int64_t step) {
+  const std::vector<int64_t> steps = run.checkpoint_steps();
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return;
+  std::vector<std::string> names;
+  for (const int64_t there : steps) names.insert(names.begin(), std::to_string(there));
+  const std::string others =
+      steps.empty() ? "none"
+                    : str("those of ", steps.size() == 1 ? "step " : "steps ", join(names, ", "));
+  throw Error(ErrorKind::kUsage, str("the run in ", run.path().string(),
+                                     " has no checkpoint of step ", step, "; it has ", others));
+}
+
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state,
                                                const std::vector<int64_t>& named) {
   std::string first_problem;
@@ -268,12 +288,8 @@ std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_t
         first_problem.clear();
         continue;
       }
-      // kUsage: a listed checkpoint that cannot be found is a link to nothing.
-      const bool is_damage =
-          error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
-      if (!is_damage) throw;
-      if (std::find(named.begin(), named.end(), steps[i]) == named.end())
-        log_warning(str("damaged checkpoint passed over: ", error.what()));
+      if (!is_damage(error)) throw;
+      if (std::find(named.begin(), named.end(), steps[i]) == named.end()) warn_of_damage(error);
       if (first_problem.empty()) first_problem = error.what();
       ++i;
       continue;

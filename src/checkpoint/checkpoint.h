@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/run_folder.h"
 #include "checkpoint/state.h"
 #include "config/config.h"
@@ -119,6 +120,15 @@ void verify_checkpoint(const RunFolder& run, int64_t step, bool skip_training_st
 // Throws Error(kCheckpoint) if the run id in the checkpoint's state differs from run.identity().
 // Passes if either has no id.
 void require_own_checkpoint(const RunFolder& run, int64_t step);
+
+// Returns whether verify_checkpoint() threw `error` for damage, so that another checkpoint may be
+// taken: Error(kCheckpoint), or Error(kUsage) for a listed checkpoint that is a link to nothing.
+bool is_damage(const Error& error);
+// Warns that a damaged checkpoint is passed over.
+void warn_of_damage(const Error& error);
+
+// Throws Error(kUsage) with the steps of the run's checkpoints if `step` is not among them.
+void require_checkpoint_of_step(const RunFolder& run, int64_t step);
 
 // Returns the step of the newest checkpoint that verify_checkpoint accepts; nothing if the run has
 // no checkpoint. Warns of each damaged one, except the steps in `named`: the caller has already

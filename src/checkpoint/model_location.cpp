@@ -99,10 +99,8 @@ std::optional<int64_t> best_valid_checkpoint(const RunFolder& run, KnownCheckpoi
         i = 0;
         continue;
       }
-      const bool is_damage =
-          error.kind() == ErrorKind::kCheckpoint || error.kind() == ErrorKind::kUsage;
-      if (!is_damage) throw;
-      log_warning(str("damaged checkpoint passed over: ", error.what()));
+      if (!is_damage(error)) throw;
+      warn_of_damage(error);
       known.damaged.push_back(best[i]);
       ++i;
       continue;
@@ -151,24 +149,19 @@ std::string describe_choice(const RunFolder& run, const KnownCheckpoints& known,
   return text;
 }
 
+[[noreturn]] void refuse_no_checkpoint(const RunFolder& run) {
+  throw Error(ErrorKind::kUsage, str("the run in ", run.path().string(), " has no checkpoint yet"));
+}
+
 int64_t checkpoint_of_step(const RunFolder& run, int64_t step) {
-  const std::vector<int64_t> steps = run.checkpoint_steps();
-  if (std::find(steps.begin(), steps.end(), step) == steps.end()) {
-    std::vector<std::string> names;
-    for (const int64_t there : steps) names.insert(names.begin(), std::to_string(there));
-    throw Error(ErrorKind::kUsage, str("the run in ", run.path().string(),
-                                       " has no checkpoint of step ", step, "; it has those of ",
-                                       steps.size() == 1 ? "step " : "steps ", join(names, ", ")));
-  }
+  require_checkpoint_of_step(run, step);
   verify_checkpoint(run, step, /*skip_training_state=*/true);
   require_own_checkpoint(run, step);
   return step;
 }
 
 int64_t chosen_checkpoint(const RunFolder& run, const ModelRequest& request) {
-  if (run.checkpoint_steps().empty())
-    throw Error(ErrorKind::kUsage,
-                str("the run in ", run.path().string(), " has no checkpoint yet"));
+  if (run.checkpoint_steps().empty()) refuse_no_checkpoint(run);
   KnownCheckpoints known = known_checkpoints(run);
   std::optional<int64_t> step;
   if (request.step) {
@@ -178,9 +171,7 @@ int64_t chosen_checkpoint(const RunFolder& run, const ModelRequest& request) {
   }
   const bool is_best = step && !request.step;
   if (!step) step = newest_valid_checkpoint(run, /*skip_training_state=*/true, known.damaged);
-  if (!step || known.saved.empty())
-    throw Error(ErrorKind::kUsage,
-                str("the run in ", run.path().string(), " has no checkpoint yet"));
+  if (!step || known.saved.empty()) refuse_no_checkpoint(run);
   log_note(describe_choice(run, known, *step, is_best, request));
   return *step;
 }
@@ -195,8 +186,7 @@ void require_no_choice(const fs::path& path, const ModelRequest& request) {
 // A folder without a model may hold runs, or be a run that has just begun.
 [[noreturn]] void refuse_folder(const fs::path& path, const ModelRequest& request) {
   const bool has_config = is_there(path / "config.json");
-  if (has_config && is_there(RunFolder(path).events()))
-    throw Error(ErrorKind::kUsage, str("the run in ", path.string(), " has no checkpoint yet"));
+  if (has_config && is_there(RunFolder(path).events())) refuse_no_checkpoint(RunFolder(path));
   // RUN/checkpoints, with a slash at its end or without.
   const RunFolder run(fs::canonical(path).parent_path());
   const std::vector<int64_t> steps = run.checkpoint_steps();

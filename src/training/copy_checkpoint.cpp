@@ -1,6 +1,5 @@
 #include "training/copy_checkpoint.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,15 +36,7 @@ FileSum write_state(const fs::path& from, const RunIdentity& run, const fs::path
 }  // namespace
 
 int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step) {
-  const std::vector<int64_t> steps = from.checkpoint_steps();
-  if (step && std::find(steps.begin(), steps.end(), *step) == steps.end()) {
-    std::vector<std::string> known;
-    known.reserve(steps.size());
-    for (const int64_t there : steps) known.push_back(std::to_string(there));
-    throw Error(ErrorKind::kUsage,
-                str(from.path().string(), " has no checkpoint of step ", *step,
-                    known.empty() ? "" : str("; it has those of ", join(known, ", "))));
-  }
+  if (step) require_checkpoint_of_step(from, *step);
   const std::optional<int64_t> chosen =
       step ? step : newest_valid_checkpoint(from, /*skip_training_state=*/false);
   if (!chosen) {

@@ -220,7 +220,7 @@ void RestartableRun::copy_best(const RunFolder& trial, int64_t end) {
       copy_checkpoint(trial, step, run_);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kCheckpoint) throw;
-      log_warning(str("damaged checkpoint passed over: ", error.what()));
+      warn_of_damage(error);
     }
   }
 }

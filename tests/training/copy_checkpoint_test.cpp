@@ -47,8 +47,8 @@ TEST_F(BranchTest, BeginsAtTheStepAskedForAlone) {
   add_checkpoint(20);
   EXPECT_EQ(checkpoint_of_branch(run_, 10), 10);
   const std::string message = error_of(ErrorKind::kUsage, [&] { checkpoint_of_branch(run_, 15); });
-  EXPECT_EQ(message,
-            run_.path().string() + " has no checkpoint of step 15; it has those of 20, 10");
+  EXPECT_EQ(message, "the run in " + run_.path().string() +
+                         " has no checkpoint of step 15; it has those of steps 10, 20");
   replace_file(run_.checkpoint(10) / kStateFile, "[]");
   error_of(ErrorKind::kCheckpoint, [&] { checkpoint_of_branch(run_, 10); });
 }
