@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -113,6 +114,13 @@ std::vector<std::string> list_folder(const fs::path& folder) {
 
 std::vector<std::string> list_folder_if_there(const fs::path& folder) {
   return names_in(folder).value_or(std::vector<std::string>());
+}
+
+std::string why_not_writable(const fs::path& folder) {
+  Retry retry;
+  while (::access(folder.c_str(), W_OK | X_OK) != 0)
+    if (!retry.again(errno)) return std::generic_category().message(errno);
+  return "";
 }
 
 fs::path absolute_path(const fs::path& path) {

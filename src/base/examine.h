@@ -44,6 +44,9 @@ std::vector<std::string> list_folder(const std::filesystem::path& folder);
 // above it, links that lead back to themselves, a name that is too long.
 std::vector<std::string> list_folder_if_there(const std::filesystem::path& folder);
 
+// Returns why this process cannot create files in `folder`, in the system's words; empty if it can.
+std::string why_not_writable(const std::filesystem::path& folder);
+
 // Returns `path` as an absolute path without "." and "..". A slash at the end stays. Links keep
 // their names, except a link before a "..": its target replaces it, as the system resolves it.
 // Nothing need be at the path. An empty path throws std::filesystem::filesystem_error.

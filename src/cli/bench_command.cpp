@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/path_arguments.h"
+#include "config/model_family.h"
 #include "config/parse.h"
 #include "config/recipe.h"
 #include "device/device.h"
@@ -103,10 +104,7 @@ std::string to_text(const Config& config, const BenchResult& result) {
                       format_bytes(static_cast<uint64_t>(length.planned_memory)),
                       length.mfu ? printed("%.0f %%", 100 * *length.mfu) : "-"});
   }
-  return line("model",
-              str(format_count(static_cast<double>(result.num_parameters)), " parameters, ",
-                  counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
-                  config.model.hidden_size, ", vocabulary ", *config.model.vocab_size)) +
+  return line("model", model_text(config.model, result.num_parameters)) +
          line("compute", str(compute_text(config), ", ", name_of(config.precision), ", ",
                              name_of(config.compile), ", ", name_of(config.optimizer.type))) +
          line("matmul", str(printed("%.0f", result.matmul_rate * 1e-9), " GFLOP/s at best in ",

@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "config/describe.h"
@@ -38,17 +38,14 @@ std::string pager_command() {
 
 // Returns whether the text has more lines than the terminal shows at once.
 bool is_longer_than_screen(const std::string& text) {
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
-  const int64_t rows = known ? size.ws_row : 24;
-  const int64_t columns = known && size.ws_col > 0 ? size.ws_col : 80;
+  const TerminalSize screen = terminal_size();
   int64_t lines = 1;  // the prompt that follows
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    lines += 1 + std::max<int64_t>(0, static_cast<int64_t>(end - begin) - 1) / columns;
+    lines += 1 + std::max<int64_t>(0, static_cast<int64_t>(end - begin) - 1) / screen.columns;
     begin = end + 1;
   }
-  return lines > rows;
+  return lines > screen.rows;
 }
 
 // Ignores a signal until the end of the block.
@@ -123,7 +120,7 @@ bool show(const std::string& command, std::string_view text) {
 // command in $PAGER, else `less -R`; quitting it early is no error. Without a pager (PAGER is empty
 // or "cat", TERM is dumb, or the command cannot be run) prints the text as it is.
 void print_by_pages(const std::string& text) {
-  if (::isatty(STDOUT_FILENO) != 0 && is_longer_than_screen(text)) {
+  if (output_is_terminal() && is_longer_than_screen(text)) {
     const std::string command = pager_command();
     std::cout << std::flush;
     if (!command.empty() && show(command, text)) return;

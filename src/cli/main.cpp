@@ -18,6 +18,7 @@
 #include "base/printable_output.h"
 #include "base/start_times.h"
 #include "base/stop.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   lmtrain::start_times().begin();
   // The text that a model gives to a file or a pipe is wanted byte for byte.
   const bool is_model_text =
-      argc > 1 && std::string_view(argv[1]) == "generate" && ::isatty(STDOUT_FILENO) == 0;
+      argc > 1 && std::string_view(argv[1]) == "generate" && !lmtrain::output_is_terminal();
   std::optional<lmtrain::PrintableOutput> printable_output;
   if (!is_model_text) printable_output.emplace(std::cout);
   const lmtrain::PrintableOutput printable_errors(std::cerr);  // of the library of options

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -5,10 +6,12 @@
 #include "base/examine.h"
 #include "base/log.h"
 #include "base/table.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/path_arguments.h"
+#include "config/model_family.h"
 #include "config/parse.h"
 #include "device/device.h"
 #include "device/device_memory.h"
@@ -235,9 +238,7 @@ std::string to_text(const Shown& shown) {
           ? str(" and at most ", *plan.best_checkpoints, " more of the lowest losses")
           : " and those of the lowest losses";
   std::string text =
-      line("model", str(format_count(static_cast<double>(plan.num_parameters)), " parameters, ",
-                        counted(config.model.num_hidden_layers, "layer"), ", hidden size ",
-                        config.model.hidden_size, ", vocabulary ", *config.model.vocab_size)) +
+      line("model", model_text(config.model, plan.num_parameters)) +
       line("compute", str(device_description(device_of(config), static_cast<int>(*config.threads)),
                           ", ", name_of(config.precision), ", ", name_of(config.compile),
                           ", micro-batches of ", *config.batch.micro_tokens, " positions")) +
@@ -270,9 +271,9 @@ std::string to_text(const Shown& shown) {
   for (const std::string& obstacle : shown.obstacles) text += line("refused", obstacle);
   const std::vector<int64_t> lengths = shown.order.batch_lengths();
   const auto margin = static_cast<int64_t>(str(lengths.back()).size()) + 3;
+  const int64_t width = std::clamp<int64_t>(terminal_size().columns, 40, 160);
   return text + "\nlength of rows over the run\n" +
-         length_picture(length_shares(shown.order, output_columns() - margin), lengths,
-                        output_is_terminal());
+         length_picture(length_shares(shown.order, width - margin), lengths, output_is_terminal());
 }
 
 int show_plan(const PlanArguments& options) {

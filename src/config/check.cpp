@@ -260,10 +260,12 @@ void check_model_size(const Config& config, Rules& rules) {
   if (!size) return;
   const std::string key = "model.size";
   const std::optional<int64_t> parameters = parse_tokens(*size);
+  const std::vector<std::string> meant = similar_tokens(*size);
   rules.require(*size == "auto" || (parameters && *parameters > 0), {key},
                 str("model.size \"", printable(*size),
                     "\" is no number of parameters; allowed: \"auto\", or a number as \"3M\", "
-                    "\"124M\""));
+                    "\"124M\"",
+                    meant.empty() ? "" : str("; did you mean \"", meant.front(), "\"?")));
   rules.require(!config.init_from, {key, "init_from"},
                 "model.size is given, and init_from has a model of its own size; leave it out");
   rules.require(*size != "auto" || config.train.time || config.train.tokens, {key, "train"},

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.h"
+
 namespace lmtrain {
 namespace {
 
@@ -82,6 +84,12 @@ std::vector<ModelConfig> family_of(const ModelConfig& model) {
   std::vector<ModelConfig> family;
   for (const Shape& shape : kFamily) set_shape(family.emplace_back(model), shape);
   return family;
+}
+
+std::string model_text(const ModelConfig& model, int64_t num_parameters) {
+  return str(format_count(static_cast<double>(num_parameters)), " parameters, ",
+             counted(model.num_hidden_layers, "layer"), ", hidden size ", model.hidden_size,
+             ", vocabulary ", *model.vocab_size);
 }
 
 }  // namespace lmtrain

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
@@ -24,5 +25,8 @@ void set_size(ModelConfig& model, int64_t vocab_size, double parameters);
 void set_multiplied(ModelConfig& model, int64_t vocab_size, double multiplied);
 // Returns `model` in every shape of the family, the smallest first.
 std::vector<ModelConfig> family_of(const ModelConfig& model);
+
+// Returns "1.2M parameters, 4 layers, hidden size 128, vocabulary 512". `model` is resolved.
+std::string model_text(const ModelConfig& model, int64_t num_parameters);
 
 }  // namespace lmtrain

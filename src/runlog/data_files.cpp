@@ -148,6 +148,11 @@ std::string copy_back_command(const RunFolder& run, const fs::path& path) {
   return command;
 }
 
+[[noreturn]] void refuse_data(const std::string& what) {
+  throw Error(ErrorKind::kData, str("the data of the run has changed: ", what,
+                                    "; restore what it was, or start a new run with init_from"));
+}
+
 }  // namespace
 
 void record_data_files(const RunFolder& run, const Config& config) {
@@ -202,9 +207,7 @@ void refuse_changed_text(const RunFolder& run, const Config& config) {
     // A file that is gone or new may have been moved.
     if (before == was->end() || before->second.size == mark.size) continue;
     if (!is_plain_text(path, config.data.format)) continue;
-    throw Error(ErrorKind::kData, str("the data of the run has changed: ",
-                                      describe_changes(run, config).value_or(path),
-                                      "; restore what it was, or start a new run with init_from"));
+    refuse_data(describe_changes(run, config).value_or(path));
   }
 }
 
@@ -222,8 +225,7 @@ void require_same_data(const RunFolder& run, const fs::path& trained, const std:
         "written to during that start, or its time was set back, or this version of lmtrain "
         "reads them otherwise";
   }
-  throw Error(ErrorKind::kData, str("the data of the run has changed: ", what,
-                                    "; restore what it was, or start a new run with init_from"));
+  refuse_data(what);
 }
 
 }  // namespace lmtrain

@@ -223,12 +223,30 @@ std::string write_status(const RunFolder& run, const std::string& state,
   return line;
 }
 
+namespace {
+
+std::string status_text(const RunFolder& run) {
+  return is_file(run.status()) ? read_file(run.status()) : "";
+}
+
+// Returns the object in `text`; an empty one if there is none.
+Json object_in(const std::string& text) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json::object();
+}
+
+}  // namespace
+
+std::string status_state(const RunFolder& run) {
+  const Json state = object_in(status_text(run)).value("state", Json());
+  return state.is_string() ? state.get<std::string>() : "";
+}
+
 std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder) {
-  if (!is_file(run.status())) return "";
-  const std::string text = read_file(run.status());
-  const auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const std::string text = status_text(run);
+  const Json json = object_in(text);
   const auto says = [&](const char* key, const Json& value) {
-    return json.is_object() && json.contains(key) && json[key] == value;
+    return json.contains(key) && json[key] == value;
   };
   const bool said = says("state", "done") && says("step", step) &&
                     (of_any_folder || says("checkpoint", run.checkpoint(step).string()));

@@ -106,6 +106,8 @@ std::string event_line(const std::string& name, const TrainingState& state,
 // becomes null.
 std::string write_status(const RunFolder& run, const std::string& state,
                          const TrainingState& training, std::optional<int> exit_code);
+// Returns the `state` in status.json; empty if status.json is missing or damaged.
+std::string status_state(const RunFolder& run);
 // Returns the line of status.json if it says that the run is done at this step, with its checkpoint
 // in this folder or, with `of_any_folder`, in any folder; otherwise an empty text.
 std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder = false);

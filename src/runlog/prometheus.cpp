@@ -1,11 +1,7 @@
 #include "runlog/prometheus.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cmath>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -92,14 +88,12 @@ void require_prometheus_writable(const LogConfig& config) {
   const auto refuse = [&](ErrorKind kind, const std::string& what) {
     throw Error(kind, str("/log/prometheus: ", path.string(), ": ", what));
   };
-  if (!path.has_filename())
-    refuse(ErrorKind::kUsage, "this is a folder; give a file in it, such as lmtrain.prom");
   if (!is_folder(folder)) {
     refuse(ErrorKind::kUsage,
            str("there is no folder ", folder.string(), "; create it, or give another path"));
   }
   const FileInfo info = examine(path);
-  if (info.kind == FileKind::kFolder)
+  if (!path.has_filename() || info.kind == FileKind::kFolder)
     refuse(ErrorKind::kUsage, "this is a folder; give a file in it, such as lmtrain.prom");
   if (info.kind != FileKind::kMissing && info.kind != FileKind::kFile)
     refuse(ErrorKind::kUsage, "this is no regular file, and would be replaced; give another path");
@@ -108,12 +102,9 @@ void require_prometheus_writable(const LogConfig& config) {
            "this file has no figures of lmtrain, and would be replaced; give another path");
   }
   // The file is replaced, so the folder has to be writable.
-  Retry retry;
-  while (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    if (retry.again(errno)) continue;
-    refuse(ErrorKind::kIo,
-           str("cannot write to ", folder.string(), ": ", std::generic_category().message(errno),
-               "; check its permissions, or give another path"));
+  if (const std::string why = why_not_writable(folder); !why.empty()) {
+    refuse(ErrorKind::kIo, str("cannot write to ", folder.string(), ": ", why,
+                               "; check its permissions, or give another path"));
   }
 }
 

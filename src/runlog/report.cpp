@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/model_family.h"
 #include "device/device.h"
 #include "eval/eval_share.h"
 #include "model/parameters.h"
@@ -64,9 +65,7 @@ std::string run_summary(const Config& config, const PreparedData& data, const Ba
           : str("ends after the ", counted(ended->step, "step"), " that it has trained, ",
                 format_count(static_cast<double>(ended->tokens)), " tokens, in ");
   const ParameterLayout layout(model, *model.vocab_size);
-  return str("model      ", format_count(static_cast<double>(layout.num_parameters())),
-             " parameters, ", counted(model.num_hidden_layers, "layer"), ", hidden size ",
-             model.hidden_size, ", vocabulary ", *model.vocab_size, "\ncompute    ",
+  return str("model      ", model_text(model, layout.num_parameters()), "\ncompute    ",
              device_description(device, static_cast<int>(*config.threads)), ", ",
              name_of(config.precision), ", ", name_of(config.compile), attention,
              "\nbatches    of ", config.batch.tokens, " tokens: ", join(batches, ", "), sources,

@@ -19,7 +19,7 @@ fs::path forecast_file(const fs::path& folder) { return folder / "forecast.json"
 SavedForecast read_forecast(const fs::path& folder) {
   const fs::path file = forecast_file(folder);
   if (!is_file(file)) {
-    throw Error(ErrorKind::kUsage, str("there is no forecast in ", folder.string(),
+    throw Error(ErrorKind::kUsage, str("/forecast: there is no forecast in ", folder.string(),
                                        " (forecast.json); make one with: "
                                        "lmtrain forecast CONFIG.json --to ",
                                        shell_quoted(folder.string())));

@@ -21,6 +21,7 @@
 #include "formats/strict_json.h"
 #include "prepare/given_tokenizer.h"
 #include "prepare/prepare.h"
+#include "runlog/metrics.h"
 #include "schedule/ladder.h"
 #include "schedule/loss_law.h"
 #include "schedule/rate_choice.h"
@@ -227,14 +228,6 @@ LadderFile new_ladder(const ResolvedRun& target, const Config& rungs, const Prep
   return ladder;
 }
 
-std::string state_of(const RunFolder& run) {
-  if (!is_file(run.status())) return "";
-  const auto status = nlohmann::json::parse(read_file(run.status()), nullptr, false);
-  return status.is_object() && status.contains("state") && status["state"].is_string()
-             ? status["state"].get<std::string>()
-             : "";
-}
-
 RunFolder folder_of(const fs::path& folder, const Rung& rung) {
   return RunFolder(folder / "rungs" / rung.name);
 }
@@ -244,7 +237,7 @@ int train_rungs(const LadderFile& ladder, const Config& common, const fs::path& 
   for (size_t i = 0; i < ladder.rungs.size(); ++i) {
     const Rung& rung = ladder.rungs[i];
     const RunFolder run = folder_of(folder, rung);
-    const std::string state = state_of(run);
+    const std::string state = status_state(run);
     if (state == "done" || state == "diverged") continue;
     log_note(str("rung ", i + 1, " of ", ladder.rungs.size(), ": ", format_count(rung.parameters),
                  " parameters, ", format_count(static_cast<double>(rung.tokens)), " tokens",
@@ -304,7 +297,7 @@ TrainedLadder read_rungs(const LadderFile& ladder, const fs::path& folder,
   std::vector<std::pair<const Rung*, double>> losses;
   for (const Rung& rung : ladder.rungs) {
     const RunFolder run = folder_of(folder, rung);
-    if (state_of(run) != "done") continue;
+    if (status_state(run) != "done") continue;
     std::vector<LossPoint> curve;
     double elapsed = 0, tokens = 0, steps = 0;
     for_each_json_line(run.metrics(), [&](const nlohmann::json& line, uint64_t) {

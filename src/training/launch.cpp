@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "base/start_times.h"
 #include "base/stop.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
 #include "checkpoint/checkpoint.h"
@@ -40,7 +41,6 @@
 #include "training/choices.h"
 #include "training/copy_checkpoint.h"
 #include "training/expected_loss.h"
-#include "training/length_picture.h"
 #include "training/micro_batch_limits.h"
 #include "training/preflight.h"
 #include "training/resolve.h"
@@ -421,6 +421,7 @@ PreparedData resolve_and_prepare(Config& config) {
 
 RestartableRun make_new_run(Config& config, RunFolder& run) {
   log_warnings(check_given_model(config));
+  if (config.forecast) read_forecast(*config.forecast);  // before the data are prepared
   const PreparedData data = resolve_and_prepare(config);
   require_preflight(
       PreflightStage::kNewRun,

@@ -47,7 +47,8 @@ PreparedData resolve_and_prepare(Config& config);
 // Builds a new run, resolves `config`, and gives `run` its identity. Writes nothing into the
 // folder, which need not be locked. First calls check_given_model() (checkpoint/given_model.h),
 // then resolve_and_prepare(). Throws the errors of both, of require_preflight for the stage
-// kNewRun, of weights_digest (checkpoint/given_model.h) with init_from, and of RestartableRun.
+// kNewRun, of read_forecast() (training/expected_loss.h) with a forecast, of weights_digest
+// (checkpoint/given_model.h) with init_from, and of RestartableRun.
 // Warns if the disk has no room for all checkpoints.
 RestartableRun make_new_run(Config& config, RunFolder& run);
 

@@ -1,8 +1,5 @@
 #include "training/length_picture.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 
@@ -40,13 +37,5 @@ std::string length_picture(const std::vector<std::vector<double>>& shares,
   }
   return picture;
 }
-
-int64_t output_columns() {
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? std::clamp<int64_t>(size.ws_col, 40, 160) : 80;
-}
-
-bool output_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
 
 }  // namespace lmtrain

@@ -14,10 +14,4 @@ namespace lmtrain {
 std::string length_picture(const std::vector<std::vector<double>>& shares,
                            const std::vector<int64_t>& lengths, bool blocks);
 
-// Returns the width of standard output in characters: the terminal's, at least 40 and at most 160;
-// 80 if it is not known.
-int64_t output_columns();
-// Returns whether standard output is a terminal.
-bool output_is_terminal();
-
 }  // namespace lmtrain

@@ -4,17 +4,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <initializer_list>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/machine.h"
-#include "base/open_file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"
@@ -65,13 +62,10 @@ void require_writable(const fs::path& folder) {
     throw Error(ErrorKind::kIo, str("cannot create the folder ", folder.string(), ": ",
                                     there.string(), " is not a folder"));
   }
-  Retry retry;
-  while (::access(there.c_str(), W_OK | X_OK) != 0) {
-    if (retry.again(errno)) continue;
-    throw Error(
-        ErrorKind::kIo,
-        str("cannot write to ", there.string(), ": ", std::generic_category().message(errno),
-            "; check its permissions, or give another folder with --run-dir"));
+  if (const std::string why = why_not_writable(there); !why.empty()) {
+    throw Error(ErrorKind::kIo,
+                str("cannot write to ", there.string(), ": ", why,
+                    "; check its permissions, or give another folder with --run-dir"));
   }
 }
 
@@ -189,7 +183,7 @@ constexpr PreflightCheck kChecks[] = {
     {PreflightStage::kData, check_held_out_text},
     {PreflightStage::kData, check_probes},
     {PreflightStage::kPlanOnly, check_memory},  // a run calls require_memory() and fit_memory()
-    {PreflightStage::kNewRun, check_forecast},
+    {PreflightStage::kPlanOnly, check_forecast},  // make_new_run() calls read_forecast()
     {PreflightStage::kNewRun, check_room},
     // clang-format on
 };

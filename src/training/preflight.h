@@ -47,7 +47,6 @@ enum class PreflightStage {
 //   kSettings  Error(kUsage)   the path of eval.tasks does not exist
 //   kSettings  the errors of require_prometheus_writable() (log.prometheus)
 //   kDevice    Error(kConfig)  several processes divide the weights, and a setting forbids this
-//   kNewRun    the errors of read_forecast() (training/expected_loss.h)
 //   kNewRun    Error(kIo)      there is no room for one checkpoint
 //   kData      Error(kConfig)  there is no held-out text, and a setting needs it
 //   kData      the errors of SampleWriter and TaskProbe (log.samples, eval.tasks), and of
@@ -60,6 +59,7 @@ void require_preflight(PreflightStage stage, const Preflight& preflight);
 //   require_memory
 //   require_memory_to_read, with init_from
 //   require_longest_row, on a CPU
+// and the errors of read_forecast() (training/expected_loss.h).
 std::vector<std::string> preflight_errors(const Preflight& preflight);
 
 // Throws Error(kUsage) if the folder is a model of transformers; if a run has begun in it too,

@@ -1,0 +1,17 @@
+// The terminal on standard output.
+#pragma once
+
+#include <cstdint>
+
+namespace lmtrain {
+
+// Returns whether standard output is a terminal.
+bool output_is_terminal();
+
+struct TerminalSize {
+  int64_t rows = 24, columns = 80;  // characters
+};
+// Returns the size of the terminal on standard output; the defaults above if it is not known.
+TerminalSize terminal_size();
+
+}  // namespace lmtrain
