@@ -937,6 +937,10 @@ void add_settings(Table& t, EarlyStopConfig& c) {
       .at_least(0);
 }
 
+// The cost of all evaluations of a run together, as a fraction of the FLOPs of its training, if
+// eval.tokens is "auto".
+inline constexpr double kMostEvalShare = 0.03;
+
 struct EvalConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
   std::optional<int64_t> tokens;     // targets in an evaluation; none: auto
@@ -957,8 +961,8 @@ void add_settings(Table& t, EvalConfig& c) {
       .as(SettingKind::kTokens)
       .range(1, 0x1p53)
       .null_is(
-          "at most 1000000, and so few that all evaluations together take about a tenth of the "
-          "run, by a count of FLOPs; but at least 8192",
+          "at most 1000000, and so few that all evaluations together take about 3 % of the run, "
+          "by a count of FLOPs; but at least 8192",
           "auto");
   t.add("eval.tasks", &c.tasks,
         "Questions with known answers that each evaluation asks too: a folder with a tasks.json, "

@@ -16,15 +16,13 @@
 
 namespace lmtrain {
 
-// The cost of all evaluations of a run together, as a fraction of the FLOPs of its training.
-inline constexpr double kMostEvalShare = 0.1;
 inline constexpr int64_t kMostEvalTokens = 1'000'000;  // of one evaluation
 inline constexpr int64_t kLeastEvalTokens = 8192;      // of one evaluation, whatever its share
 inline constexpr double kFp32Factor = 2.0;
 
-// Resolves eval.tokens unless it is given: all evaluations together cost kMostEvalShare, but one
-// evaluation takes kLeastEvalTokens to kMostEvalTokens. It does not look at the held-out text; if
-// there is less text, an evaluation takes all.
+// Resolves eval.tokens unless it is given: all evaluations together cost kMostEvalShare
+// (config/config.h), but one evaluation takes kLeastEvalTokens to kMostEvalTokens. It does not look
+// at the held-out text; if there is less text, an evaluation takes all.
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
 // Estimates how many evaluations a run with held-out text has, the first and the last included.

@@ -214,21 +214,21 @@ TEST(Screen, TheTimeLeftCountsEvaluationsAsTheyHaveBeen) {
   EXPECT_GE(seconds, 4) << steps[0];
 }
 
-TEST(Screen, EvaluationsAreATenthOfTheRunByDefault) {
+TEST(Screen, EvaluationsTakeASmallPartOfTheRunByDefault) {
   const Workspace workspace;
   // Enough of the sample is held out for the number to matter.
   const std::string config =
       workspace.config({{"data", {{"train", {"data/sample.jsonl"}}, {"eval", {"data/sample"}}}},
-                        {"train", {{"steps", 600}}},
-                        {"eval", {{"every", "25%"}}},
+                        {"train", {{"steps", 800}}},
+                        {"eval", {{"every", 0}}},
                         {"checkpoint", {{"every", 0}}}});
   const ProcessResult planned = lmtrain({"plan", config, "--json"});
   ASSERT_EQ(planned.exit_code, 0) << planned;
   const Json plan = Json::parse(planned.out);
-  EXPECT_LE(plan.at("eval_share"), 0.1);
+  EXPECT_LE(plan.at("eval_share"), 0.033);  // whole documents
   const RunDir run = train(config, workspace / "run");
   const Json written = Json::parse(read_text(run.folder() / "config.json"));
-  // A third of a step's cost a token, five evaluations: 600 · 256 · 0.1 · 3 / 5, or the least.
+  // A third of a step's cost a token, two evaluations: 800 · 256 · 0.03 · 3 / 2.
   EXPECT_EQ(written.at("eval").at("tokens"), 9216);
   EXPECT_GT(plan.at("eval_tokens"), 0);
   // The same documents, by the same number.
