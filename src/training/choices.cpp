@@ -30,8 +30,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kShareOfProducts = 0.5;
 // Parts of train.time: for a round of measuring, and for all that is no step (checkpoints, the
 // start and the end of the process).
-constexpr double kMeasuringShare = 0.02;
-constexpr double kMostMeasuring = 60;  // seconds of a round
+constexpr double kMeasuringShare = 0.01;
+constexpr double kMostMeasuring = 30;  // seconds of a round
 constexpr double kOtherShare = 0.03;
 constexpr double kOtherSeconds = 0.5;
 
@@ -56,8 +56,8 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
   const double of_a_round = std::min(kMostMeasuring, kMeasuringShare * time);
   constexpr double kWorthSaying = 2;
   if (of_a_round > kWorthSaying) {
-    log_note(str("train.time ", write_duration(time), ": measuring steps, for about ",
-                 format_duration(2 * of_a_round)));
+    log_note(str("train.time ", write_duration(time), ": measuring steps, in one or two rounds of ",
+                 format_duration(of_a_round)));
   }
   const auto num_processes = static_cast<int>(facts.num_processes);
   const auto choose_for = [&](double tokens) {
@@ -81,14 +81,18 @@ void fit_time(Config& config, const PreparedData& data, RunFacts facts, const Pr
   choose_settings(config, facts);
   facts.keeps_size = !is_auto;
   choose_for(is_auto ? best_tokens() : rate * time / multiplied());
-  // Two rounds: the first may find another size or batch.
+  // A second round, if the first finds another size, batch or rows.
   double tokens_per_second = 0;
   for (int round = 0; round < 2; ++round) {
+    const Config measured = config;
     tokens_per_second = measured_rate(config, data, of_a_round, num_processes);
     rate = tokens_per_second * multiplied();
     if (is_auto && round == 0) choose_for(best_tokens());
     facts.keeps_size = true;
     choose_for(tokens_per_second * time);
+    const bool is_same = config.model == measured.model && config.batch == measured.batch &&
+                         config.sequence == measured.sequence;
+    if (is_same) break;
   }
   // A change of the batch in the last round changes the rate a little.
   const double left =

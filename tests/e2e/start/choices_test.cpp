@@ -47,7 +47,8 @@ TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
   EXPECT_GE(run.status().at("tokens"), tokens);
   EXPECT_EQ(run.status().at("state"), "done");
 
-  // The rate has fallen to nothing: the schedule ends where the run does.
+  // The rate falls to nothing: the schedule ends where the run does. On a busy machine that may be
+  // after few steps.
   double last = 1;
   double peak = 0;
   for (const Json& line : run.metrics()) {
@@ -55,7 +56,7 @@ TEST(Choices, ATimeBecomesTokensThatTheRunKeeps) {
     last = line.at("lr");
     peak = std::max(peak, last);
   }
-  EXPECT_LT(last, 0.1 * peak);
+  EXPECT_LT(last, 2 * peak / run.status().at("step").get<double>());
 
   // The same run again, by the run's own config: nothing is measured or chosen.
   const RunDir again(workspace / "again");
