@@ -24,7 +24,7 @@
 #   --dry-run              train nothing; print the points, their settings and states
 # Exit codes: 0 all runs are done (some may have diverged); 2 wrong usage or settings; 4 all diverged; 75 the time of --for is over;
 # 128+n stopped by signal n, after the runs saved; else that of the first run that failed. LMTRAIN=PROGRAM takes the place of
-# build/lmtrain. Needs Python 3.9 or newer, its standard library alone.
+# build/lmtrain; where neither is there, lmtrain of the PATH. Needs Python 3.9 or newer, its standard library alone.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -37,4 +37,5 @@ for argument in "$@"; do
 done
 command -v python3 >/dev/null || fail "scripts/sweep.sh needs Python 3; install the package python3"
 export LMTRAIN=${LMTRAIN:-$repo_root/build/lmtrain}
+[ -x "$LMTRAIN" ] || LMTRAIN=$(command -v lmtrain) || LMTRAIN=$repo_root/build/lmtrain
 exec python3 -B "$repo_root/scripts/sweep" "$@"

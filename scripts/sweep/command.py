@@ -84,6 +84,14 @@ def other_keys(wanted, theirs, free, prefix=""):
     return keys
 
 
+def different_keys(one, other):
+    """The settings in which the configs of two runs differ, but for their seeds and places. The lengths that train.time gave may differ."""
+    if any(config.get("train", {}).get("planned_tokens") for config in (one, other)):
+        return []
+    free = {"name", "run_dir", "seed", "digest", "identity", "threads", "device", "batch.micro_tokens"}
+    return other_keys(one, other, free)
+
+
 def is_same(value, theirs):
     """Whether a run has this value. A run has absolute paths."""
     if isinstance(value, list) and isinstance(theirs, list):
@@ -207,12 +215,32 @@ class Sweep:
             state = run.state() if run.exists() else "to be trained"
             print(f"{run.folder}  {state}  {' '.join(map(shlex.quote, self.settings(point, seed)))}")
 
+    def comparable(self, runs):
+        """The runs without those that differ from others of their point in more than the seed, and a warning for each of these. The first run of
+        this command decides, else the first of the point."""
+        ours = [run.folder for _, _, run in self.runs]
+        first = {}
+        for run in sorted(runs, key=lambda run: run.folder not in ours):
+            if run.exists():
+                first.setdefault(run.point, run)
+        alike, warnings = [], []
+        for run in runs:
+            keys = different_keys(first[run.point].config(), run.config()) if run.exists() else []
+            if keys:
+                warnings.append(f"{run.folder} is left out: it differs from {first[run.point].folder} in {', '.join(keys)}; "
+                                "give sweeps with other settings another --out")
+            else:
+                alike.append(run)
+        return alike, warnings
+
     def show(self):
         """The table and its warnings; the page where one is asked for."""
-        options, runs = self.options, runs_in(self.options.out)
+        options, runs, left_out = self.options, runs_in(self.options.out), []
+        if not self.halving:  # its runs have many lengths
+            runs, left_out = self.comparable(runs)
         rows = rows_of(runs, options.base, options.target)
         best = self.by_name.get(next((row["point"] for row in rows if row["done"] and row["point"] in self.by_name), None))
-        warnings = self.warnings + [text for one in self.ranges if best and (text := edge_warning(one, best))]
+        warnings = self.warnings + left_out + [text for one in self.ranges if best and (text := edge_warning(one, best))]
         if options.json:
             print(json.dumps({"points": rows, "warnings": warnings}, indent=1))
         else:

@@ -151,6 +151,14 @@ class Sweep(unittest.TestCase):
         self.assertIn("lr=1e-3/run was begun with other settings than this command has (train.steps)", changed)
         self.assertNotIn("lr=2e-3/run was begun", changed)
 
+    def test_a_mean_is_of_runs_that_differ_in_their_seed_alone(self):
+        self.sweep("--", "--set", "train.steps=20")
+        again = self.sweep("--seeds", "1,2", "--json", "--", "--set", "train.steps=40")
+        (row,) = json.loads(again.stdout)["points"]
+        self.assertEqual((row["done"], row["runs"]), (2, 2))
+        self.assertIn("run is left out: it differs from", again.stderr)
+        self.assertIn("in train.steps; give sweeps with other settings another --out", again.stderr)
+
     def test_two_sweeps_in_one_folder_are_refused(self):
         process = subprocess.Popen(self.command("--", "--set", "train.steps=1000000"), stderr=subprocess.DEVNULL)
         self.until(lambda: self.lines("run/run") > 0, process)
