@@ -140,13 +140,18 @@ void add_forecast_command(CLI::App& app, Action& action) {
       "forecast", "The held-out loss to expect of a run, told by a ladder of small runs");
   add_config_options(*command, options->config, options->overrides);
   const auto add = [&](const char* name, std::vector<std::string>& values, const char* what,
-                       const char* type) {
-    command->add_option(name, values, what)->type_name(type)->allow_extra_args(false);
+                       const char* type, const CLI::Validator& allowed_values) {
+    command->add_option(name, values, what)
+        ->type_name(type)
+        ->allow_extra_args(false)
+        ->check(allowed_values);
   };
-  add("--time", options->times, "Ask about a run of this time: 1h; may be repeated", "TIME");
+  add("--time", options->times, "Ask about a run of this time: 1h; may be repeated", "TIME",
+      time_of_run());
   add("--tokens", options->tokens, "Ask about a run of these tokens: 10B; may be repeated",
-      "TOKENS");
-  add("--size", options->sizes, "Ask about a model of this size: 124M; may be repeated", "SIZE");
+      "TOKENS", tokens_of_run());
+  add("--size", options->sizes, "Ask about a model of this size: 124M; may be repeated", "SIZE",
+      size_of_model());
   command
       ->add_option("--spend", options->spend,
                    "The part of the largest run asked about that the ladder may cost")

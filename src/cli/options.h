@@ -78,6 +78,20 @@ inline CLI::Validator bytes_above_zero() {
   return allowed("bytes above 0, such as 1000000, 512MB or 2GiB",
                  [](const std::string& text) { return bytes_of(text).value_or(0) > 0; });
 }
+// Allows what the settings train.time, train.tokens and model.size take, but for "auto".
+inline CLI::Validator time_of_run() {
+  return allowed("a time above 0, such as 90s, 30min or 2h", [](const std::string& text) {
+    return parse_duration(text).value_or(number_of(text)) > 0;
+  });
+}
+inline CLI::Validator tokens_of_run() {
+  return allowed("tokens above 0, such as 10M, 2B or 64Ki",
+                 [](const std::string& text) { return parse_tokens(text).value_or(0) > 0; });
+}
+inline CLI::Validator size_of_model() {
+  return allowed("parameters above 0, such as 3M or 124M",
+                 [](const std::string& text) { return parse_tokens(text).value_or(0) > 0; });
+}
 // Allows the precisions of evaluation and sampling. fp8 is not allowed: the result of a row would
 // depend on the other rows of its batch.
 inline CLI::Validator precision_of_weights() {

@@ -26,13 +26,13 @@ struct ReportArguments {
   std::string to = "report.html";
 };
 
-// Returns the run of a path as typed. If it is a folder beside others, as runs/* gives them, and
-// neither a run nor a part of one, warns and returns nothing.
+// Returns the run of a path as typed. If it is beside others, as runs/* gives them, and neither a
+// run nor a part of one, warns and returns nothing.
 std::optional<RunFolder> run_of(const std::string& path, bool is_one_of_several) {
   try {
     return run_of_argument(path, "report");
   } catch (const Error& error) {
-    const bool is_beside = is_one_of_several && is_folder(path) && !run_around(absolute_path(path));
+    const bool is_beside = is_one_of_several && is_there(path) && !run_around(absolute_path(path));
     if (!is_beside || error.kind() != ErrorKind::kUsage) throw;
     log_warning(str(error.what(), "; it is left out"));
     return std::nullopt;

@@ -391,7 +391,7 @@ void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
   if (!prefix.empty()) {  // transformers' config.json has no such key
     add("size", &c.size,
         "Parameters of the model, \"3M\" or \"124M\", embedding counted: the nearest shape of a "
-        "family from 0.3M to 7B. auto: what the tokens or the time of the run can train. Parts of "
+        "family from 0.2M to 7B. auto: what the tokens or the time of the run can train. Parts of "
         "the shape that are given replace its parts.")
         .null_is(
             "auto where neither a part of the shape nor optimizer.lr nor init_from is given, else "
@@ -953,7 +953,8 @@ template <class Table>
 void add_settings(Table& t, EvalConfig& c) {
   using enum TrainingDuration::Unit;
   t.section("eval", "Evaluation during training; one always comes at the start and the end.");
-  t.add("eval.every", &c.every, "How often; 0: never in between.")
+  t.add("eval.every", &c.every,
+        "How often; 0: never in between. In short runs the recipe chooses fewer evaluations.")
       .in_units({kSteps, kTokens, kPercent, kSeconds, kEpochs}, kSteps);
   t.add("eval.tokens", &c.tokens,
         "How much of the held-out text, in whole documents; of named sets of data.eval, a part of "

@@ -18,7 +18,7 @@ a closing bracket, no key twice. Only `data.train` must be given. The smallest f
 - `--set key=value` changes a setting on the command line: `--set optimizer.lr=3e-4`,
   `--set 'sequence.schedule={"type":"natural"}'`. The value is JSON; a bare word is text. A value replaces what stood there
   as a whole. An item of a list is reached by its index: `--set data.train.0.weight=2`. The last one of several for a key holds.
-  A key that has no effect is refused here, and accepted in a file.
+  A key of transformers that lmtrain takes from a file and does not use, such as `model.torch_dtype`, is refused here.
 - All errors of a file are reported together, each with file and line (or the `--set` it came from), JSON pointer, the value,
   what is allowed, and the known key nearest to an unknown one. The exit code is 2.
 - A key that belongs to another variant, `optimizer.momentum` while `optimizer.type` is `adamw`, is checked, accepted and unused.

@@ -75,7 +75,7 @@ class BadLine : public Error {
  public:
   explicit BadLine(const std::string& problem)
       : Error(ErrorKind::kData,
-              problem + "; a few such lines are left out with data.on_bad_line \"skip\""),
+              problem + "; data.on_bad_line \"skip\" leaves such lines out, at most one of 1000"),
         problem_(problem) {}
   const std::string& problem() const { return problem_; }
 
