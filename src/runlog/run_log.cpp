@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/model_card.h"
+#include "checkpoint/model_location.h"
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "eval/eval_share.h"
@@ -91,7 +92,6 @@ EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
     report.saved = run_.checkpoint(*saved_step);
     report.saved_step = *saved_step;
   }
-  std::optional<EvaluatedStep>& best_saved = report.best_checkpoint;
   try {
     for_each_json_line_with(
         run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {
@@ -100,15 +100,12 @@ EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
           if (!evaluated) return;
           report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
           if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
-          if ((!best_saved || report.last->loss < best_saved->loss) &&
-              is_folder(run_.checkpoint(report.last->step)))
-            best_saved = report.last;
         });
+    report.best_checkpoint = best_known_checkpoint(run_);
   } catch (const Error& error) {
     log_warning(error.what());  // all else is done, and saved
   }
-  if (report.last && report.last->step == 0) best_saved.reset();  // nothing to compare it with
-  if (best_saved) report.best_path = run_.checkpoint(best_saved->step);
+  if (report.best_checkpoint) report.best_path = run_.checkpoint(report.best_checkpoint->step);
   return report;
 }
 
