@@ -78,7 +78,7 @@ TEST(OrderedPool, ARefusedThreadIsAnError) {
 TEST(OrderedPool, WorkLeftBehindIsDropped) {
   std::atomic<int> done = 0;
   {
-    OrderedPool<int> pool(1, 100);
+    OrderedPool<int> pool(2, 100);  // a thread of its own
     for (int i = 0; i < 100; ++i) {
       pool.push([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -153,12 +153,18 @@ TEST_P(BatchOrderProperties, AnyBatchCanBeProducedAgain) {
   };
   // Backwards, far past the plan, and from two threads at once.
   for (const int64_t k : {5000, 199, 200, 17, 0, 5000, 1'000'000'000}) expect_same(k);
-  const auto ahead = std::async(std::launch::async, [&] {
+  auto ahead = std::async(std::launch::async, [&] {
     std::vector<Batch> found;
     for (int64_t k = 0; k < 100; ++k) found.push_back(one.batch(k));
     return found;
   });
   for (int64_t k = 99; k >= 0; --k) expect_same(k);
+  const std::vector<Batch> found = ahead.get();
+  for (size_t k = 0; k < found.size(); ++k) {
+    const Batch batch = other.batch(static_cast<int64_t>(k));
+    EXPECT_EQ(found[k].inputs, batch.inputs) << k;
+    EXPECT_EQ(found[k].targets, batch.targets) << k;
+  }
 }
 
 // The shares of a batch, one after another, are the batch.

@@ -30,7 +30,6 @@ TEST(PhaseTimes, SumsByNameWhileItListens) {
   ASSERT_EQ(times.seconds().size(), 2U);
   EXPECT_GE(times.seconds().at("a"), 0.040);
   EXPECT_GE(times.seconds().at("b"), 0.001);
-  EXPECT_LT(times.seconds().at("b"), times.seconds().at("a"));
 }
 
 // As autograd does it on a GPU, whose backward has a thread of its own.

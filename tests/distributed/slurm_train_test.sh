@@ -47,7 +47,7 @@ cat >"$work/config.json" <<CONFIG
   "data": { "train": ["$root/data/sample"], "cache_dir": "$work/cache" },
   "sequence": { "max_length": 64, "min_length": 16 },
   "model": { "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4 },
-  "batch": { "tokens": 256 }, "train": { "steps": 60 }, "eval": { "every": 0 }, "log": { "tensorboard": false },
+  "batch": { "tokens": 256 }, "train": { "steps": 600 }, "eval": { "every": 0 }, "log": { "tensorboard": false },
   "parallel": { "sum": "exact", "parts": 2 }
 }
 CONFIG

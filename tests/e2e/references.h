@@ -32,15 +32,33 @@ inline const Reference& reference(const Json& changes = Json::object()) {
   return made.try_emplace(changes.dump(), changes).first->second;
 }
 
+// A run of `of`'s config that got `signal` once metrics.jsonl had a line of the step `step` and it
+// had `checkpoints` of them. On a fast machine it may end before the signal comes, and another one
+// is begun.
+inline RunDir interrupted_run(const Reference& of, const std::string& name, int signal,
+                              int64_t step, size_t checkpoints = 0) {
+  constexpr int kAttempts = 10;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    RunDir run(of.fresh(name));
+    LmtrainProcess process({"train", of.config, "--run-dir", run.path()});
+    EXPECT_TRUE(process.wait_until([&] {
+      return run.has_metrics_line("{\"step\":" + std::to_string(step) + ",") &&
+             run.checkpoint_steps().size() >= checkpoints;
+    }));
+    process.send(signal);
+    const ProcessResult result = process.wait();
+    if (result.exit_code == 0) continue;
+    EXPECT_EQ(result.shell_code(), 128 + signal) << result;
+    return run;
+  }
+  ADD_FAILURE() << "each run ended before the signal came";
+  return RunDir(of.fresh(name));
+}
+
 // A run of `expected`'s config that was killed once metrics.jsonl had a line of the step `step`,
 // and then resumed to its end.
-inline RunDir killed_and_resumed(const Reference& expected, int step) {
-  const RunDir run(expected.fresh("killed"));
-  LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
-  const std::string line = "{\"step\":" + std::to_string(step) + ",";
-  EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line(line); }));
-  process.send(SIGKILL);
-  process.wait();
+inline RunDir killed_and_resumed(const Reference& expected, int64_t step) {
+  const RunDir run = interrupted_run(expected, "killed", SIGKILL, step);
   const ProcessResult resumed = resume(run);
   EXPECT_EQ(resumed.exit_code, 0) << resumed;
   return run;
@@ -49,12 +67,7 @@ inline RunDir killed_and_resumed(const Reference& expected, int step) {
 // A run of tiny_config that was stopped in the middle and has three checkpoints or more.
 inline const RunDir& stopped_run() {
   static const RunDir stopped = [] {
-    RunDir run(reference().fresh("stopped"));
-    LmtrainProcess process({"train", reference().config, "--run-dir", run.path()});
-    EXPECT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":16,"); }));
-    process.send(SIGTERM);
-    const ProcessResult result = process.wait();
-    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
+    RunDir run = interrupted_run(reference(), "stopped", SIGTERM, 16);
     EXPECT_GE(run.checkpoint_steps().size(), 3U);
     return run;
   }();

@@ -281,6 +281,7 @@ TEST(Llama, SeesWeightsThatWereUpdatedInPlace) {
 // Evaluation and generation call nothing but the model. A new thread's waits are long; the tests
 // before may have left this one's short.
 TEST(Llama, ItsThreadsWaitShortlyOnABusyProcessor) {
+  if (const std::string why = testing::why_waits_stay(); !why.empty()) GTEST_SKIP() << why;
   LlamaCase golden("mha_tied");
   Llama llama = golden.llama();
   const at::Tensor ids = golden.tensor("input_ids");

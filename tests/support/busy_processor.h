@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 namespace lmtrain::testing {
@@ -17,6 +19,15 @@ inline int64_t num_threads_of_process() {
     if (!task.path().empty()) ++count;
   }
   return count;
+}
+
+// Returns why waits do not adapt to the load here (device/spin_control.h); empty if they do.
+inline std::string why_waits_stay() {
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr)
+    return "the environment decides how threads wait";
+  if (!std::filesystem::exists("/proc/thread-self/schedstat"))
+    return "the system does not tell how long a thread waits for a processor";
+  return "";
 }
 
 // While it exists the calling thread, and every thread that it starts, shares one processor with a

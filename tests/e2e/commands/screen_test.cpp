@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 ProcessOptions on_terminal(unsigned short columns) {
   ProcessOptions options;
   options.err_terminal = columns;
+  options.env["TERM"] = "xterm";
   return options;
 }
 

@@ -17,15 +17,7 @@ const Reference& in_bf16() {
   return reference({{"checkpoint", {{"every", "3 steps"}, {"dtype", "bf16"}}}});
 }
 
-RunDir killed(const std::string& name) {
-  RunDir run(in_bf16().fresh(name));
-  LmtrainProcess process({"train", in_bf16().config, "--run-dir", run.path()});
-  EXPECT_TRUE(process.wait_until(
-      [&] { return run.has_metrics_line("{\"step\":22,") && run.checkpoint_steps().size() >= 2; }));
-  process.send(SIGKILL);
-  process.wait();
-  return run;
-}
+RunDir killed(const std::string& name) { return interrupted_run(in_bf16(), name, SIGKILL, 22, 2); }
 
 Json eval(const fs::path& target) {
   const ProcessResult result =

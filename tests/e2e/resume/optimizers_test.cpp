@@ -63,13 +63,7 @@ class Optimizers : public ::testing::TestWithParam<OptimizerCase> {
 
   // Killed after step 22 of 40, in the middle of a period of SOAP's bases.
   RunDir killed(const std::string& name) const {
-    RunDir run(whole().fresh(name));
-    LmtrainProcess process({"train", whole().config, "--run-dir", run.path()});
-    EXPECT_TRUE(process.wait_until(
-        [&] { return run.has_metrics_line("{\"step\":22,") && !run.checkpoint_steps().empty(); }));
-    process.send(SIGKILL);
-    process.wait();
-    return run;
+    return interrupted_run(whole(), name, SIGKILL, 22, 1);
   }
 };
 

@@ -181,7 +181,8 @@ TEST(Restart, KilledWhileTheBestIsCopied) {
   const Reference& expected = reference(four_seeds());
   const int64_t seed = best_seed(expected.run);
   const RunDir run(expected.fresh("copied"));
-  LmtrainProcess process({"train", expected.config, "--run-dir", run.path()});
+  LmtrainProcess process(
+      {"train", expected.config, "--run-dir", run.path(), "--set", "checkpoint.keep=100"});
   ASSERT_TRUE(process.wait_until([&] { return run.has_metrics_line("{\"step\":8,"); }));
   process.send(SIGKILL);
   process.wait();

@@ -37,14 +37,7 @@ void expect_same_contents(const fs::path& folder,
 }
 
 RunDir stop_after(const Reference& of, const std::string& name, int64_t step) {
-  RunDir run(of.fresh(name));
-  LmtrainProcess process({"train", of.config, "--run-dir", run.path()});
-  EXPECT_TRUE(process.wait_until(
-      [&] { return run.has_metrics_line("{\"step\":" + std::to_string(step) + ","); }));
-  process.send(SIGTERM);
-  const ProcessResult result = process.wait();
-  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result;
-  return run;
+  return interrupted_run(of, name, SIGTERM, step);
 }
 
 TEST(Resume, TwoRunsAreBitIdentical) {

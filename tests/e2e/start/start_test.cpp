@@ -58,7 +58,7 @@ TEST(Start, AnInstalledProgramRunsElsewhereForAnotherUser) {
   const fs::path first = workspace / "first", second = workspace / "second";
   const fs::path build = fs::path(lmtrain_binary()).parent_path();
   const ProcessResult installed =
-      Process({LMTRAIN_CMAKE, "--install", build.string(), "--prefix", first.string()}).wait();
+      Process({LMTRAIN_CMAKE, "--install", build.string(), "--prefix", first.string()}).wait(600);
   ASSERT_EQ(installed.exit_code, 0) << installed;
   fs::rename(first, second);
   const fs::path program = second / "bin/lmtrain";

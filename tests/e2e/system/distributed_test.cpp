@@ -131,7 +131,8 @@ TEST(Distributed, StopsWithFourAndGoesOnWithOneThenTwo) {
   EXPECT_EQ(run.metrics().back().at("step"), stopped);  // saved after the same step
   {
     LmtrainProcess alone({"resume", run.path()});
-    EXPECT_TRUE(alone.wait_until([&] { return run.has_metrics_line("{\"step\":20,"); }));
+    const std::string later = "{\"step\":" + std::to_string(stopped + 6) + ",";
+    EXPECT_TRUE(alone.wait_until([&] { return run.has_metrics_line(later); }));
     alone.send(SIGTERM);
     EXPECT_EQ(alone.wait().exit_code, 128 + SIGTERM);
   }
