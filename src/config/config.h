@@ -939,7 +939,7 @@ void add_settings(Table& t, EarlyStopConfig& c) {
 
 // The cost of all evaluations of a run together, as a fraction of the FLOPs of its training, if
 // eval.tokens is "auto".
-inline constexpr double kMostEvalShare = 0.03;
+inline constexpr double kMostEvalShare = 0.05;
 
 struct EvalConfig {
   TrainingDuration every{5.0, TrainingDuration::Unit::kPercent};
@@ -962,7 +962,7 @@ void add_settings(Table& t, EvalConfig& c) {
       .as(SettingKind::kTokens)
       .range(1, 0x1p53)
       .null_is(
-          "at most 1000000, and so few that all evaluations together take about 3 % of the run, "
+          "at most 1000000, and so few that all evaluations together take about 5 % of the run, "
           "by a count of FLOPs; but at least 8192",
           "auto");
   t.add("eval.tasks", &c.tasks,

@@ -200,11 +200,12 @@ double rate_of_type(OptimizerType type) {
   }
 }
 
-// Returns the distance, in percent of the run, at which evaluations of 32,768 tokens cost
-// kMostEvalShare: with fewer tokens a loss says little. Each costs a third of a token of training.
-// Four evaluations are enough to find a good checkpoint.
+// Returns the distance, in percent of the run, at which evaluations of 131,072 tokens cost
+// kMostEvalShare: blocks of held-out text differ by more than runs do, and a part of them says
+// little. Each costs a third of a token of training. Four evaluations are enough to find a good
+// checkpoint.
 double evaluation_percent(double tokens) {
-  constexpr double kTokens = 32768;
+  constexpr double kTokens = 131072;
   const double number = std::clamp(kMostEvalShare * tokens / (kTokens / 3), 4.0, 20.0);
   return std::round(100 / number);
 }
@@ -338,7 +339,7 @@ void choose_settings(Config& config, const RunFacts& facts) {
   }
   chooser.choose("eval.every", config.eval.every,
                  TrainingDuration{evaluation_percent(tokens), TrainingDuration::Unit::kPercent},
-                 "evaluations are to cost 3 % of the run");
+                 "evaluations are to cost 5 % of the run");
   LrScheduleConfig& schedule = config.lr_schedule;
   chooser.choose("lr_schedule.type", schedule.type, LrScheduleType::kLinear,
                  "a fall to nothing, in a line (Defazio et al. 2023)");

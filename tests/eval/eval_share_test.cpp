@@ -72,7 +72,7 @@ TEST(EvalShare, HasALeastAndAMost) {
   EXPECT_EQ(resolved(config_of(1'000'000'000'000, {5, TrainingDuration::Unit::kPercent})),
             kMostEvalTokens);
   EXPECT_EQ(resolved(config_of(10'000, {5, TrainingDuration::Unit::kPercent})), kLeastEvalTokens);
-  EXPECT_EQ(resolved(config_of(2'000'000, {0, TrainingDuration::Unit::kSteps})), 90'000);
+  EXPECT_EQ(resolved(config_of(2'000'000, {0, TrainingDuration::Unit::kSteps})), 150'000);
 }
 
 TEST(EvalShare, ANumberGivenIsTakenAsItIs) {
