@@ -36,6 +36,9 @@ for argument in "$@"; do
   esac
 done
 command -v python3 >/dev/null || fail "scripts/sweep.sh needs Python 3; install the package python3"
-export LMTRAIN=${LMTRAIN:-$repo_root/build/lmtrain}
-[ -x "$LMTRAIN" ] || LMTRAIN=$(command -v lmtrain) || LMTRAIN=$repo_root/build/lmtrain
+if [ -z "${LMTRAIN:-}" ]; then
+  LMTRAIN=$repo_root/build/lmtrain
+  [ -x "$LMTRAIN" ] || LMTRAIN=$(command -v lmtrain) || LMTRAIN=$repo_root/build/lmtrain
+fi
+export LMTRAIN
 exec python3 -B "$repo_root/scripts/sweep" "$@"

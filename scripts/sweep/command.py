@@ -84,12 +84,19 @@ def other_keys(wanted, theirs, free, prefix=""):
     return keys
 
 
-def different_keys(one, other):
-    """The settings in which the configs of two runs differ, but for their seeds and places. The lengths that train.time gave may differ."""
-    if any(config.get("train", {}).get("planned_tokens") for config in (one, other)):
-        return []
-    free = {"name", "run_dir", "seed", "digest", "identity", "threads", "device", "batch.micro_tokens"}
-    return other_keys(one, other, free)
+def length_warnings(runs):
+    """A warning for each point whose finished runs have lengths that differ by half or more: their mean says nothing."""
+    lengths = {}
+    for run in runs:
+        if run.state() == "done":
+            lengths.setdefault(run.point, {})[run.folder] = run.status()["tokens"]
+    warnings = []
+    for tokens in lengths.values():
+        least, most = (choose(tokens, key=tokens.get) for choose in (min, max))
+        if tokens[most] >= 1.5 * tokens[least]:
+            warnings.append(f"{least} has trained {tokens[least]} tokens and {most} {tokens[most]}: their mean says nothing; "
+                            "give runs of another length another --out")
+    return warnings
 
 
 def is_same(value, theirs):
@@ -215,32 +222,12 @@ class Sweep:
             state = run.state() if run.exists() else "to be trained"
             print(f"{run.folder}  {state}  {' '.join(map(shlex.quote, self.settings(point, seed)))}")
 
-    def comparable(self, runs):
-        """The runs without those that differ from others of their point in more than the seed, and a warning for each of these. The first run of
-        this command decides, else the first of the point."""
-        ours = [run.folder for _, _, run in self.runs]
-        first = {}
-        for run in sorted(runs, key=lambda run: run.folder not in ours):
-            if run.exists():
-                first.setdefault(run.point, run)
-        alike, warnings = [], []
-        for run in runs:
-            keys = different_keys(first[run.point].config(), run.config()) if run.exists() else []
-            if keys:
-                warnings.append(f"{run.folder} is left out: it differs from {first[run.point].folder} in {', '.join(keys)}; "
-                                "give sweeps with other settings another --out")
-            else:
-                alike.append(run)
-        return alike, warnings
-
     def show(self):
         """The table and its warnings; the page where one is asked for."""
-        options, runs, left_out = self.options, runs_in(self.options.out), []
-        if not self.halving:  # its runs have many lengths
-            runs, left_out = self.comparable(runs)
+        options, runs = self.options, runs_in(self.options.out)
         rows = rows_of(runs, options.base, options.target)
         best = self.by_name.get(next((row["point"] for row in rows if row["done"] and row["point"] in self.by_name), None))
-        warnings = self.warnings + left_out + [text for one in self.ranges if best and (text := edge_warning(one, best))]
+        warnings = self.warnings + length_warnings(runs) + [text for one in self.ranges if best and (text := edge_warning(one, best))]
         if options.json:
             print(json.dumps({"points": rows, "warnings": warnings}, indent=1))
         else:

@@ -266,10 +266,9 @@ void require_checkpoint_of_step(const RunFolder& run, int64_t step) {
   std::vector<std::string> names;
   for (const int64_t there : steps) names.insert(names.begin(), std::to_string(there));
   const std::string others =
-      steps.empty() ? "none"
-                    : str("those of ", steps.size() == 1 ? "step " : "steps ", join(names, ", "));
+      steps.empty() ? "it has none" : str("its checkpoints are of ", join(names, ", "));
   throw Error(ErrorKind::kUsage, str("the run in ", run.path().string(),
-                                     " has no checkpoint of step ", step, "; it has ", others));
+                                     " has no checkpoint of step ", step, "; ", others));
 }
 
 std::optional<int64_t> newest_valid_checkpoint(const RunFolder& run, bool skip_training_state,

@@ -232,13 +232,6 @@ ModelLocation locate_model(const fs::path& path, const ModelRequest& request) {
   return {path, std::nullopt};
 }
 
-std::optional<EvaluatedStep> best_known_checkpoint(const RunFolder& run) {
-  const KnownCheckpoints known = known_checkpoints(run);
-  const std::vector<int64_t> best = best_checkpoints(known.saved, 1);
-  if (!known.compared || best.empty()) return std::nullopt;
-  return EvaluatedStep{best.front(), known.loss_of(best.front()).value()};
-}
-
 bool was_removed(const ModelLocation& location) {
   const bool is_gone = location.run && !is_there(location.folder / kManifestFile);
   if (is_gone) {

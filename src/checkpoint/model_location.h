@@ -9,7 +9,6 @@
 
 #include "checkpoint/run_folder.h"
 #include "config/config.h"
-#include "schedule/due.h"
 
 namespace lmtrain {
 
@@ -44,10 +43,6 @@ struct ModelRequest {
 //   Error(kUsage)       `request` chooses, and the path is no run folder
 //   Error(kCheckpoint)  the checkpoint is damaged, or all checkpoints of the run are
 ModelLocation locate_model(const std::filesystem::path& path, const ModelRequest& request = {});
-
-// Returns step and held-out loss of the checkpoint that locate_model() takes of a run folder if
-// none is damaged; nothing if no evaluation after step 0 tells which is the best. Reads no tensor.
-std::optional<EvaluatedStep> best_known_checkpoint(const RunFolder& run);
 
 // Returns whether the checkpoint of a run was removed since locate_model() found it, by the process
 // that trains the run. If so, logs a note.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -78,19 +79,38 @@ inline CLI::Validator bytes_above_zero() {
   return allowed("bytes above 0, such as 1000000, 512MB or 2GiB",
                  [](const std::string& text) { return bytes_of(text).value_or(0) > 0; });
 }
-// Allows what the settings train.time, train.tokens and model.size take, but for "auto".
+// Returns a validator that refuses text for which `holds` is false, with a message to give `what`,
+// and with the first of `similar(text)`.
+inline CLI::Validator allowed_amount(const std::string& what,
+                                     bool (*holds)(const std::string& text),
+                                     std::vector<std::string> (*similar)(std::string_view text)) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        if (holds(text)) return std::string();
+        const std::vector<std::string> meant = similar(text);
+        return str("\"", text, "\" is not allowed; give ", what,
+                   meant.empty() ? "" : str("; did you mean \"", meant.front(), "\"?"));
+      },
+      "");
+}
+// Allow what the settings train.time, train.tokens and model.size take.
 inline CLI::Validator time_of_run() {
-  return allowed("a time above 0, such as 90s, 30min or 2h", [](const std::string& text) {
+  const auto holds = [](const std::string& text) {
     return parse_duration(text).value_or(number_of(text)) > 0;
-  });
+  };
+  return allowed_amount("a time above 0, such as 90s, 30min or 2h", holds, similar_durations);
 }
 inline CLI::Validator tokens_of_run() {
-  return allowed("tokens above 0, such as 10M, 2B or 64Ki",
-                 [](const std::string& text) { return parse_tokens(text).value_or(0) > 0; });
+  const auto holds = [](const std::string& text) {
+    return parse_tokens(text) ? *parse_tokens(text) > 0 : number_of(text) >= 1;
+  };
+  return allowed_amount("tokens above 0, such as 10M, 2B or 64Ki", holds, similar_tokens);
 }
 inline CLI::Validator size_of_model() {
-  return allowed("parameters above 0, such as 3M or 124M",
-                 [](const std::string& text) { return parse_tokens(text).value_or(0) > 0; });
+  const auto holds = [](const std::string& text) {
+    return text == "auto" || parse_tokens(text).value_or(0) > 0;
+  };
+  return allowed_amount("auto, or parameters such as 3M or 124M", holds, similar_tokens);
 }
 // Allows the precisions of evaluation and sampling. fp8 is not allowed: the result of a row would
 // depend on the other rows of its batch.

@@ -201,9 +201,9 @@ double rate_of_type(OptimizerType type) {
 }
 
 // Returns the distance, in percent of the run, at which evaluations of 131,072 tokens cost
-// kMostEvalShare: blocks of held-out text differ by more than runs do, and a part of them says
-// little. Each costs a third of a token of training. Four evaluations are enough to find a good
-// checkpoint.
+// kMostEvalShare, if a token costs a third of a token of training: blocks of held-out text differ
+// by more than runs do, so that the loss of a few blocks says little. Four evaluations are enough
+// to find a good checkpoint.
 double evaluation_percent(double tokens) {
   constexpr double kTokens = 131072;
   const double number = std::clamp(kMostEvalShare * tokens / (kTokens / 3), 4.0, 20.0);

@@ -8,7 +8,6 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/open_file.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -88,13 +87,13 @@ void require_prometheus_writable(const LogConfig& config) {
   const auto refuse = [&](ErrorKind kind, const std::string& what) {
     throw Error(kind, str("/log/prometheus: ", path.string(), ": ", what));
   };
+  const FileInfo info = examine(path);
+  if (!path.has_filename() || info.kind == FileKind::kFolder)
+    refuse(ErrorKind::kUsage, "this is a folder; give a file in it, such as lmtrain.prom");
   if (!is_folder(folder)) {
     refuse(ErrorKind::kUsage,
            str("there is no folder ", folder.string(), "; create it, or give another path"));
   }
-  const FileInfo info = examine(path);
-  if (!path.has_filename() || info.kind == FileKind::kFolder)
-    refuse(ErrorKind::kUsage, "this is a folder; give a file in it, such as lmtrain.prom");
   if (info.kind != FileKind::kMissing && info.kind != FileKind::kFile)
     refuse(ErrorKind::kUsage, "this is no regular file, and would be replaced; give another path");
   if (info.kind == FileKind::kFile && info.size > 0 && !file_begins_with(path, kFirstWords)) {

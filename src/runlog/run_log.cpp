@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/model_card.h"
-#include "checkpoint/model_location.h"
+#include "checkpoint/retention.h"
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "eval/eval_share.h"
@@ -78,7 +78,7 @@ void RunLog::note_finished(const TrainingState& state, Stop why) const {
                               : " is finished: ";
   log_note(str("the run in ", run_.path().string(), end, state.step, " steps, ", state.tokens,
                " tokens"));
-  log_note(next_after(why, evaluations(state.step)));
+  log_note(next_after(why, evaluations(state, state.step)));
 }
 
 std::string RunLog::next_after(Stop why, const EndReport& report) const {
@@ -86,7 +86,7 @@ std::string RunLog::next_after(Stop why, const EndReport& report) const {
                        best_note(report));
 }
 
-EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
+EndReport RunLog::evaluations(const TrainingState& state, std::optional<int64_t> saved_step) const {
   EndReport report;
   if (saved_step) {
     report.saved = run_.checkpoint(*saved_step);
@@ -101,9 +101,14 @@ EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
           report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
           if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
         });
-    report.best_checkpoint = best_known_checkpoint(run_);
   } catch (const Error& error) {
     log_warning(error.what());  // all else is done, and saved
+  }
+  const bool is_alone = report.last && report.last->step == 0;  // nothing to compare it with
+  try {
+    if (!is_alone) report.best_checkpoint = best_checkpoint(run_, state);
+  } catch (const Error& error) {
+    log_warning(error.what());
   }
   if (report.best_checkpoint) report.best_path = run_.checkpoint(report.best_checkpoint->step);
   return report;
@@ -474,7 +479,7 @@ void RunLog::refresh_status(const TrainingState& state) {
 void RunLog::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                        Stop why) const {
   if (is_quiet_) return;
-  EndReport report = evaluations(saved_step);
+  EndReport report = evaluations(state, saved_step);
   report.steps = state.step;
   report.tokens = state.tokens;
   report.loss = state.loss;

@@ -1,7 +1,5 @@
 #include "training/preflight.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>

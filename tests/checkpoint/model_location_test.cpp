@@ -172,7 +172,8 @@ TEST_F(BestCheckpointTest, AChoiceIsOfARunAndOfWhatIsThere) {
   const RunFolder run = run_with_losses({{5, 3.0}, {10, 3.5}});
   const std::string missing =
       error_of(ErrorKind::kUsage, [&] { locate_model(run.path(), {.step = 7}); });
-  EXPECT_TRUE(contains(missing, "no checkpoint of step 7; it has those of steps 5, 10")) << missing;
+  EXPECT_TRUE(contains(missing, "no checkpoint of step 7; its checkpoints are of 5, 10"))
+      << missing;
   const std::string alone =
       error_of(ErrorKind::kUsage, [&] { locate_model(run.checkpoint(5), {.last = true}); });
   EXPECT_TRUE(contains(alone, "--last chooses a checkpoint of a run folder")) << alone;

@@ -71,7 +71,7 @@ TEST(SpinControl, ItsThreadsEndWhenWaitsAreLongAgain) {
   seconds_of_waiting(1);
   // Threads of the tests before may still be ending.
   int64_t before = num_threads_of_process();
-  for (int same = 0; same < 20; ++same) {
+  for (int same = 0, looks = 0; same < 20 && looks < 1000; ++same, ++looks) {
     std::this_thread::sleep_for(milliseconds(10));
     if (const int64_t now = num_threads_of_process(); now != before) {
       before = now;

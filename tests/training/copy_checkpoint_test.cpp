@@ -48,7 +48,7 @@ TEST_F(BranchTest, BeginsAtTheStepAskedForAlone) {
   EXPECT_EQ(checkpoint_of_branch(run_, 10), 10);
   const std::string message = error_of(ErrorKind::kUsage, [&] { checkpoint_of_branch(run_, 15); });
   EXPECT_EQ(message, "the run in " + run_.path().string() +
-                         " has no checkpoint of step 15; it has those of steps 10, 20");
+                         " has no checkpoint of step 15; its checkpoints are of 10, 20");
   replace_file(run_.checkpoint(10) / kStateFile, "[]");
   error_of(ErrorKind::kCheckpoint, [&] { checkpoint_of_branch(run_, 10); });
 }

@@ -217,7 +217,9 @@ TEST(Forecast, IsRefusedWithReasons) {
   };
   refused({"forecast", config, "--spend", "1%", "--to", to}, "--spend");
   refused({"forecast", config, "--spend", "2", "--to", to}, "percentage");
-  refused({"forecast", config, "--time", "10m", "--to", to}, "--time: \"10m\" is not allowed");
+  refused({"forecast", config, "--time", "10m", "--to", to},
+          "--time: \"10m\" is not allowed; give a time above 0, such as 90s, 30min or 2h; did you "
+          "mean \"10min\"?");
   refused({"forecast", config, "--tokens", "few", "--to", to}, "such as 10M");
   refused({"forecast", config, "--size", "0", "--to", to}, "such as 3M");
   refused(

@@ -78,7 +78,7 @@ std::vector<ErrorCase> target_cases() {
                           (workspace / "out").string()};
        }},
       run_case("EvalNoSuchStep", 2, {"eval", "{run}", "--step", "7"},
-               {"no checkpoint of step 7; it has those of steps "}, nothing),
+               {"no checkpoint of step 7; its checkpoints are of "}, nothing),
       run_case("GenerateLastOfACheckpoint", 2,
                {"generate", "{checkpoint}", "--last", "--prompt", "a"},
                {"--last chooses a checkpoint of a run folder"}, nothing),

@@ -1,6 +1,9 @@
 // What lmtrain chooses where a config leaves it the choice: train.time, model.size and the recipe.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "e2e/ranks.h"
 #include "e2e/workspace.h"
 

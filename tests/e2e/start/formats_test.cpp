@@ -76,7 +76,6 @@ TEST(Formats, WhatIsNoTextIsRefusedWithItsName) {
     EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result;
 }
 
-// What `datasets` saves of a DatasetDict: nothing but the rows of one split is trained on.
 // 128 KiB of gzip that become a document of 128 MiB.
 TEST(Formats, ADocumentWithoutEndIsRefusedWithItsName) {
   const Workspace workspace;
@@ -92,6 +91,7 @@ TEST(Formats, ADocumentWithoutEndIsRefusedWithItsName) {
   EXPECT_EQ(result.err.find("micro_tokens"), std::string::npos) << result;
 }
 
+// What `datasets` saves of a DatasetDict: nothing but the rows of one split is trained on.
 TEST(Formats, OfASavedDatasetDictOneSplitIsTrainedOn) {
   const Workspace workspace;
   const auto save = [&](const std::string& split, int rows) {
