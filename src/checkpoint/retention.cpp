@@ -62,17 +62,6 @@ std::vector<int64_t> best_checkpoints(const RunFolder& run, const TrainingState&
   return best_checkpoints(saved, count);
 }
 
-std::optional<EvaluatedStep> best_checkpoint(const RunFolder& run, const TrainingState& newest) {
-  std::optional<EvaluatedStep> best;
-  for (const int64_t step : run.checkpoint_steps()) {  // descending
-    if (step > newest.step) continue;
-    const SavedCheckpoint saved = describe_checkpoint(run, step, newest.evaluations);
-    if (saved.eval_loss && (!best || *saved.eval_loss <= best->loss))
-      best = {step, *saved.eval_loss};
-  }
-  return best;
-}
-
 std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_first,
                                      const CheckpointConfig& config) {
   const std::vector<int64_t> best = best_checkpoints(newest_first, config.keep_best);

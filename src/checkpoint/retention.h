@@ -28,10 +28,6 @@ std::vector<int64_t> best_checkpoints(const std::vector<SavedCheckpoint>& saved,
 // Returns the same for the checkpoints in a folder; `newest` is the newest state of the run.
 std::vector<int64_t> best_checkpoints(const RunFolder& run, const TrainingState& newest,
                                       int64_t count);
-// Returns the checkpoint up to newest.step with the lowest held-out loss, which locate_model()
-// (checkpoint/model_location.h) takes if its files are whole. Nothing: none has a known loss.
-// Throws Error(kIo).
-std::optional<EvaluatedStep> best_checkpoint(const RunFolder& run, const TrainingState& newest);
 // Returns the steps of the checkpoints to remove. `newest_first` is sorted by step, descending.
 std::vector<int64_t> old_checkpoints(const std::vector<SavedCheckpoint>& newest_first,
                                      const CheckpointConfig& config);

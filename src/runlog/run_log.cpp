@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/model_card.h"
-#include "checkpoint/retention.h"
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "eval/eval_share.h"
@@ -78,7 +77,7 @@ void RunLog::note_finished(const TrainingState& state, Stop why) const {
                               : " is finished: ";
   log_note(str("the run in ", run_.path().string(), end, state.step, " steps, ", state.tokens,
                " tokens"));
-  log_note(next_after(why, evaluations(state, state.step)));
+  log_note(next_after(why, evaluations(state.step)));
 }
 
 std::string RunLog::next_after(Stop why, const EndReport& report) const {
@@ -86,12 +85,13 @@ std::string RunLog::next_after(Stop why, const EndReport& report) const {
                        best_note(report));
 }
 
-EndReport RunLog::evaluations(const TrainingState& state, std::optional<int64_t> saved_step) const {
+EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
   EndReport report;
   if (saved_step) {
     report.saved = run_.checkpoint(*saved_step);
     report.saved_step = *saved_step;
   }
+  std::optional<EvaluatedStep>& best_saved = report.best_checkpoint;
   try {
     for_each_json_line_with(
         run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {
@@ -100,17 +100,15 @@ EndReport RunLog::evaluations(const TrainingState& state, std::optional<int64_t>
           if (!evaluated) return;
           report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
           if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
+          if ((!best_saved || report.last->loss < best_saved->loss) &&
+              is_folder(run_.checkpoint(report.last->step)))
+            best_saved = report.last;
         });
   } catch (const Error& error) {
     log_warning(error.what());  // all else is done, and saved
   }
-  const bool is_alone = report.last && report.last->step == 0;  // nothing to compare it with
-  try {
-    if (!is_alone) report.best_checkpoint = best_checkpoint(run_, state);
-  } catch (const Error& error) {
-    log_warning(error.what());
-  }
-  if (report.best_checkpoint) report.best_path = run_.checkpoint(report.best_checkpoint->step);
+  if (report.last && report.last->step == 0) best_saved.reset();  // nothing to compare it with
+  if (best_saved) report.best_path = run_.checkpoint(best_saved->step);
   return report;
 }
 
@@ -479,7 +477,7 @@ void RunLog::refresh_status(const TrainingState& state) {
 void RunLog::summarize(const TrainingState& state, std::optional<int64_t> saved_step,
                        Stop why) const {
   if (is_quiet_) return;
-  EndReport report = evaluations(state, saved_step);
+  EndReport report = evaluations(saved_step);
   report.steps = state.step;
   report.tokens = state.tokens;
   report.loss = state.loss;

@@ -187,9 +187,9 @@ class RunLog {
   // Compares the held-out loss with the expected loss. Writes an event and a note at 5, 25 and 99 %
   // of the run. When the loss leaves the interval, writes an event and a warning instead.
   void compare_with_forecast(const TrainingState& state, double loss);
-  // Returns the evaluations in metrics.jsonl, the newest checkpoint, which is of `saved_step`, and
-  // the best one. Warns of what cannot be read.
-  EndReport evaluations(const TrainingState& state, std::optional<int64_t> saved_step) const;
+  // Returns the evaluations in metrics.jsonl, and the checkpoints that belong to them. `saved_step`
+  // is the step of the newest checkpoint.
+  EndReport evaluations(std::optional<int64_t> saved_step) const;
   // Returns the commands that may come next after a run has come to its end.
   std::string next_after(Stop why, const EndReport& report) const;
   // Returns whether the run goes on if its files cannot be written.
