@@ -1,6 +1,5 @@
 #include "base/log.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -50,9 +50,8 @@ bool is_terminal() {
 }
 
 size_t terminal_columns() {
-  winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return known ? size.ws_col : 80;
+  const int64_t columns = terminal_size(STDERR_FILENO).columns;
+  return static_cast<size_t>(columns > 1 ? columns : TerminalSize().columns);
 }
 
 void print(const std::string& text) {

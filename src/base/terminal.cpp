@@ -7,10 +7,10 @@ namespace lmtrain {
 
 bool output_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
 
-TerminalSize terminal_size() {
+TerminalSize terminal_size(int file) {
   TerminalSize size;
   winsize known{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &known) != 0) return size;
+  if (::ioctl(file, TIOCGWINSZ, &known) != 0) return size;
   if (known.ws_row > 0) size.rows = known.ws_row;
   if (known.ws_col > 0) size.columns = known.ws_col;
   return size;

@@ -1,4 +1,4 @@
-// The terminal on standard output.
+// The terminals on standard output and standard error.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ bool output_is_terminal();
 struct TerminalSize {
   int64_t rows = 24, columns = 80;  // characters
 };
-// Returns the size of the terminal on standard output; the defaults above if it is not known.
-TerminalSize terminal_size();
+// Returns the size of the terminal that `file` is, STDOUT_FILENO or STDERR_FILENO; the defaults
+// above if it is not known.
+TerminalSize terminal_size(int file);
 
 }  // namespace lmtrain

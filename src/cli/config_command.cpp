@@ -38,7 +38,7 @@ std::string pager_command() {
 
 // Returns whether the text has more lines than the terminal shows at once.
 bool is_longer_than_screen(const std::string& text) {
-  const TerminalSize screen = terminal_size();
+  const TerminalSize screen = terminal_size(STDOUT_FILENO);
   int64_t lines = 1;  // the prompt that follows
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

@@ -22,11 +22,18 @@
 
 namespace lmtrain {
 
-// Returns a validator that refuses text for which `holds` is false, with a message to give `what`.
-inline CLI::Validator allowed(const std::string& what, bool (*holds)(const std::string& text)) {
+// Returns a validator that refuses text for which `holds` is false, with a message to give `what`,
+// and with the first of `similar(text)`.
+inline CLI::Validator allowed(
+    const std::string& what, bool (*holds)(const std::string& text),
+    std::vector<std::string> (*similar)(std::string_view text) = nullptr) {
   return CLI::Validator(
-      [what, holds](std::string& text) {
-        return holds(text) ? std::string() : str("\"", text, "\" is not allowed; give ", what);
+      [=](std::string& text) {
+        if (holds(text)) return std::string();
+        const std::vector<std::string> meant =
+            similar == nullptr ? std::vector<std::string>() : similar(text);
+        return str("\"", text, "\" is not allowed; give ", what,
+                   meant.empty() ? "" : str("; did you mean \"", meant.front(), "\"?"));
       },
       "");
 }
@@ -79,54 +86,44 @@ inline CLI::Validator bytes_above_zero() {
   return allowed("bytes above 0, such as 1000000, 512MB or 2GiB",
                  [](const std::string& text) { return bytes_of(text).value_or(0) > 0; });
 }
-// Returns a validator that refuses text for which `holds` is false, with a message to give `what`,
-// and with the first of `similar(text)`.
-inline CLI::Validator allowed_amount(const std::string& what,
-                                     bool (*holds)(const std::string& text),
-                                     std::vector<std::string> (*similar)(std::string_view text)) {
-  return CLI::Validator(
-      [=](std::string& text) {
-        if (holds(text)) return std::string();
-        const std::vector<std::string> meant = similar(text);
-        return str("\"", text, "\" is not allowed; give ", what,
-                   meant.empty() ? "" : str("; did you mean \"", meant.front(), "\"?"));
-      },
-      "");
-}
 // Allow what the settings train.time, train.tokens and model.size take.
 inline CLI::Validator time_of_run() {
   const auto holds = [](const std::string& text) {
     return parse_duration(text).value_or(number_of(text)) > 0;
   };
-  return allowed_amount("a time above 0, such as 90s, 30min or 2h", holds, similar_durations);
+  return allowed("a time above 0, such as 90s, 30min or 2h", holds, similar_durations);
 }
 inline CLI::Validator tokens_of_run() {
   const auto holds = [](const std::string& text) {
     return parse_tokens(text) ? *parse_tokens(text) > 0 : number_of(text) >= 1;
   };
-  return allowed_amount("tokens above 0, such as 10M, 2B or 64Ki", holds, similar_tokens);
+  return allowed("tokens above 0, such as 10M, 2B or 64Ki", holds, similar_tokens);
 }
 inline CLI::Validator size_of_model() {
   const auto holds = [](const std::string& text) {
     return text == "auto" || parse_tokens(text).value_or(0) > 0;
   };
-  return allowed_amount("auto, or parameters such as 3M or 124M", holds, similar_tokens);
+  return allowed("auto, or parameters such as 3M or 124M", holds, similar_tokens);
 }
-// Allows the precisions of evaluation and sampling. fp8 is not allowed: the result of a row would
-// depend on the other rows of its batch.
+// Returns the names of the precisions of evaluation and sampling, without fp8: the result of a row
+// would depend on the other rows of its batch.
+inline std::vector<std::string> precisions_of_weights() {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : enum_names(PrecisionSetting{}))
+    if (value != PrecisionSetting::kFp8) names.emplace_back(name);
+  return names;
+}
 inline CLI::Validator precision_of_weights() {
-  return CLI::Validator(
-      [](std::string& text) {
-        std::vector<std::string> names;
-        for (const auto& [value, name] : enum_names(PrecisionSetting{})) {
-          if (value != PrecisionSetting::kFp8) names.emplace_back(name);
-        }
-        if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
-        const std::string nearest = nearest_choice(text, names);
-        return str("\"", text, "\" is not allowed; give auto, fp32, bf16 or fp16",
-                   nearest.empty() ? "" : str("; did you mean \"", nearest, "\"?"));
-      },
-      "");
+  const auto holds = [](const std::string& text) {
+    const std::vector<std::string> names = precisions_of_weights();
+    return std::find(names.begin(), names.end(), text) != names.end();
+  };
+  const auto similar = [](std::string_view text) -> std::vector<std::string> {
+    const std::string nearest = nearest_choice(std::string(text), precisions_of_weights());
+    if (nearest.empty()) return {};
+    return {nearest};
+  };
+  return allowed("auto, fp32, bf16 or fp16", holds, similar);
 }
 // Allows the formats of text, not token ids: `eval` encodes text with the tokenizer of the model.
 inline CLI::Validator format_of_text() {

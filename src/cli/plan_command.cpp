@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -271,7 +273,7 @@ std::string to_text(const Shown& shown) {
   for (const std::string& obstacle : shown.obstacles) text += line("refused", obstacle);
   const std::vector<int64_t> lengths = shown.order.batch_lengths();
   const auto margin = static_cast<int64_t>(str(lengths.back()).size()) + 3;
-  const int64_t width = std::clamp<int64_t>(terminal_size().columns, 40, 160);
+  const int64_t width = std::clamp<int64_t>(terminal_size(STDOUT_FILENO).columns, 40, 160);
   return text + "\nlength of rows over the run\n" +
          length_picture(length_shares(shown.order, width - margin), lengths, output_is_terminal());
 }

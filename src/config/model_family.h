@@ -1,5 +1,5 @@
-// The shapes of models that `model.size` stands for: a family of Llamas from 0.2M to 7B parameters
-// with a vocabulary of 2,048. The presets of configs/presets are its named members.
+// The shapes of models that `model.size` stands for: a family of Llamas from 0.2M parameters, with
+// a vocabulary of 2,048, to 7B. The presets of configs/presets are its named members.
 #pragma once
 
 #include <cstdint>

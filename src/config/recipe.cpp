@@ -337,9 +337,10 @@ void choose_settings(Config& config, const RunFacts& facts) {
   } else {
     choose_adam_like(config, passes, chooser);
   }
-  chooser.choose("eval.every", config.eval.every,
-                 TrainingDuration{evaluation_percent(tokens), TrainingDuration::Unit::kPercent},
-                 "evaluations are to cost 5 % of the run");
+  chooser.choose(
+      "eval.every", config.eval.every,
+      TrainingDuration{evaluation_percent(tokens), TrainingDuration::Unit::kPercent},
+      str("evaluations are to cost ", printed("%.0f", 100 * kMostEvalShare), " % of the run"));
   LrScheduleConfig& schedule = config.lr_schedule;
   chooser.choose("lr_schedule.type", schedule.type, LrScheduleType::kLinear,
                  "a fall to nothing, in a line (Defazio et al. 2023)");
