@@ -289,6 +289,7 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 const std::filesystem::path& require_kept(const std::filesystem::path& path, const FileSum& kept) {
+  if (!is_there(path)) throw Error(ErrorKind::kData, str(shown(path), " is missing"));
   if (sum_file(path, kept.size) != kept) {
     throw Error(ErrorKind::kData, str(shown(path), ": its first ", kept.size,
                                       " bytes are not those that were written"));

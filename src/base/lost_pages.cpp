@@ -24,6 +24,7 @@ enum class LostPages { kNone, kCutShort, kRefused };
 struct Mapping {
   size_t size = 0;
   std::string path;
+  std::string shown;  // the path, as messages write it
   bool survives = false;
   LostPages loss = LostPages::kNone;
 };
@@ -80,7 +81,7 @@ void print_text(const char* text) {
   const bool is_cut = loss == LostPages::kCutShort;
   print_text("lmtrain: ");
   print_text(is_cut ? "" : "cannot read ");
-  print_text(mapping.path.c_str());
+  print_text(mapping.shown.c_str());
   print_text(is_cut ? kCutShort : kRefused);
   print_text("\n");
   _exit(exit_code(is_cut ? ErrorKind::kData : ErrorKind::kIo));
@@ -144,7 +145,7 @@ void require_whole(const MappedFile& file) {
 }
 
 void note_mapping(const void* begin, size_t size, const std::filesystem::path& path) {
-  Mapping mapping{size, shown(path)};
+  Mapping mapping{size, path.native(), lmtrain::shown(path)};
   const Locked locked;
   mappings().insert_or_assign(reinterpret_cast<uintptr_t>(begin), std::move(mapping));
 }

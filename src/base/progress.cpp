@@ -19,7 +19,7 @@ size_t columns_of(std::string_view text) {
 
 bool has_command(std::string_view line) {
   for (const char* command : {"train ", "resume ", "eval ", "generate ", "export ", "average ",
-                              "prepare ", "plan ", "bench ", "report ", "config "}) {
+                              "prepare ", "plan ", "bench ", "report ", "config ", "forecast "}) {
     if (line.find(str("lmtrain ", command)) != std::string_view::npos) return true;
   }
   return line.find(": cp ") != std::string_view::npos;

@@ -39,6 +39,46 @@ std::string python_number(std::string_view text, size_t at) {
   return {};
 }
 
+// Checks depth and keys. json::parse with a callback would do the same in a time that grows with
+// the square of the members of an object.
+class Checker : public json::json_sax_t {
+ public:
+  explicit Checker(const JsonSource& source) : source_(source) {}
+
+  bool start_object(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& key) override {
+    if (keys_.back().insert(key).second) return true;
+    fail(source_, str("the key ", quote(key), " stands twice in one object"));
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  // json::parse finds it again, and throws.
+  bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
+
+ private:
+  bool open() {
+    if (std::ssize(keys_) > source_.max_depth)
+      fail(source_, str("nested deeper than ", source_.max_depth, " levels"));
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  const JsonSource& source_;
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+};
+
 }  // namespace
 
 json parse_strict_json(std::string_view text, const JsonSource& source) {
@@ -49,26 +89,10 @@ json parse_strict_json(std::string_view text, const JsonSource& source) {
   }
   if (text.starts_with("\xEF\xBB\xBF")) fail(source, "not JSON: it begins with a byte order mark");
 
-  std::vector<std::set<std::string>> keys;  // of the objects that are open, by depth
-  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
-    const bool opens =
-        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    if (opens) {
-      if (depth > source.max_depth) {
-        fail(source, str("nested deeper than ", source.max_depth, " levels"));
-      }
-      keys.resize(static_cast<size_t>(depth) + 1);
-      keys.emplace_back();
-    } else if (event == json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys[static_cast<size_t>(depth)].insert(key).second) {
-        fail(source, str("the key ", quote(key), " stands twice in one object"));
-      }
-    }
-    return true;
-  };
+  Checker checker(source);
+  json::sax_parse(text.begin(), text.end(), &checker);
   try {
-    return json::parse(text.begin(), text.end(), check);
+    return json::parse(text.begin(), text.end());
   } catch (const json::parse_error& error) {
     const std::string other = foreign_data(text.substr(0, kForeignHeadBytes));
     if (!other.empty()) throw Error(source.kind, str(source.origin, ": is ", other));

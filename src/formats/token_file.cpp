@@ -111,6 +111,7 @@ std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
       (shape.find(',') != std::string::npos && !shape.ends_with(',')))
     fail_token_file(file.path(), str("its shape ", shape, ") is not that of a flat array"));
   TokenFileLayout layout = to_the_end(file, "numpy", prefix + length, width);
+  layout.is_signed = type.starts_with("'<i");
   if (shape != str("(", layout.num_tokens, ",")) {
     fail_token_file(file.path(), str("its header says shape ", shape, "), and ", layout.num_tokens,
                                      " ids follow"));
@@ -133,7 +134,9 @@ class MegatronIndex {
     if (bytes.size() < kHeaderBytes) fail_token_file(path, "its header takes 34 bytes");
     if (const auto version = value_at<uint64_t>(bytes, 9); version != 1)
       fail_token_file(path, str("is of version ", version, ", and 1 is read"));
-    width_ = width_of(value_at<uint8_t>(bytes, 17));
+    const auto code = value_at<uint8_t>(bytes, 17);
+    width_ = width_of(code);
+    is_signed_ = code >= 2 && code <= 5;
     num_sequences_ = value_at<uint64_t>(bytes, 18);
     num_boundaries_ = value_at<uint64_t>(bytes, 26);
     if (num_sequences_ > bytes.size() || num_boundaries_ > bytes.size())
@@ -148,6 +151,7 @@ class MegatronIndex {
   }
 
   uint32_t width() const { return width_; }
+  bool is_signed() const { return is_signed_; }
 
   // The sequences must follow each other without gaps, and documents be whole sequences.
   std::vector<uint64_t> document_ends() const {
@@ -197,6 +201,7 @@ class MegatronIndex {
   MappedFile file_;
   uint64_t data_bytes_;
   uint32_t width_ = 0;
+  bool is_signed_ = false;
   uint64_t num_sequences_ = 0;
   uint64_t num_boundaries_ = 0;
   uint64_t lengths_ = 0;
@@ -209,6 +214,7 @@ std::optional<TokenFileLayout> megatron_layout(const MappedFile& file) {
   if (index_path == file.path() || !is_there(index_path)) return std::nullopt;
   const MegatronIndex index(index_path, file.bytes().size());
   TokenFileLayout layout = to_the_end(file, "Megatron", 0, index.width());
+  layout.is_signed = index.is_signed();
   layout.document_ends = index.document_ends();
   return layout;
 }

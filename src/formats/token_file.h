@@ -24,6 +24,7 @@ struct TokenFileLayout {
   std::optional<int32_t> document_begins_with{};
   // The end of each document, in tokens from the first id; empty without an index.
   std::vector<uint64_t> document_ends{};
+  bool is_signed = false;  // an id with the highest bit is negative
 };
 
 // Returns the layout of `file`. The first bytes tell the format, else an .idx file beside it (x.idx

@@ -62,7 +62,9 @@ void TokenShard::write_missing_block_sums() const {
   if (reference_) {
     throw Error(ErrorKind::kData, str(shown(path), " is missing; prepare the data again"));
   }
-  write_block_sums(path, {sum_blocks(file_.bytes())});
+  const auto sums = sum_blocks(file_.bytes());
+  require_whole(file_);
+  write_block_sums(path, {sums});
 }
 
 void TokenShard::open_reference() {

@@ -34,6 +34,7 @@ const std::string& no_header() {
 // Takes back what finish() did to the file of the tokens.
 const fs::path& unfinished(const fs::path& temporary, const fs::path& path) {
   if (!is_there(temporary) && is_there(path)) publish_rename(path, temporary);
+  if (!is_there(temporary)) throw Error(ErrorKind::kData, str(shown(temporary), " is missing"));
   overwrite_file(temporary, 0, no_header());
   return temporary;
 }

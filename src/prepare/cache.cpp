@@ -58,8 +58,8 @@ std::string content_hash(const std::vector<TokenizerFile>& files) {
 }
 
 // Returns the value that `read` finds in the cache. Logs a warning and returns nothing when the
-// entry is broken or one of its files is missing. Throws Error(kIo) when the file system refuses:
-// the entry may be whole.
+// entry is broken or one of its files is missing. Throws Error(kIo) when the file system refuses,
+// and Error(kMemory) for lack of memory: the entry may be whole.
 template <class Value, class Read>
 std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   if (!is_there(path)) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<Value> read_entry(const fs::path& path, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kIo) throw;
+    if (error.kind() != ErrorKind::kData) throw;
     problem = error.what();
   } catch (const nlohmann::json::exception& error) {
     problem = error.what();
@@ -231,7 +231,12 @@ void Cache::store_tokenizer(const fs::path& path, const Tokenizer& tokenizer) co
 }
 
 std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint) const {
-  const fs::path folder = shards_folder(fingerprint);
+  return find_shards(fingerprint, fingerprint);
+}
+
+std::optional<PreparedData> Cache::find_shards(const std::string& fingerprint,
+                                               const std::string& key) const {
+  const fs::path folder = shards_folder(key);
   const fs::path path = folder / "info.json";
   return read_entry<PreparedData>(path, [&] {
     const Json info = read_json(path);
@@ -272,7 +277,7 @@ void Cache::store_shards_info(PreparedData& data) const {
                     {"tokens", data.eval_tokens},
                     {"bytes", data.eval_bytes}};
   }
-  write_json(shards_folder(data.fingerprint) / "info.json", info);
+  write_json(data.train_shard.parent_path() / "info.json", info);
 }
 
 void Cache::clean_shards(const std::string& fingerprint) const {
@@ -299,7 +304,8 @@ std::optional<PreparedData> Cache::find_index(const std::string& key) const {
         index.at("tokenizer_hash").get<std::string>()) {
       throw Error(ErrorKind::kData, str(shown(model), " has changed"));
     }
-    std::optional<PreparedData> data = find_shards(index.at("fingerprint").get<std::string>());
+    const auto fingerprint = index.at("fingerprint").get<std::string>();
+    std::optional<PreparedData> data = find_shards(fingerprint, index.value("shards", fingerprint));
     if (!data) throw Error(ErrorKind::kData, "its token shards are gone");
     data->tokenizer_model = model;
     for (const Json& run : index.at("sources"))
@@ -331,6 +337,7 @@ void Cache::store_index(const std::string& key, const std::vector<DocumentFile>&
   for (const SourceRun& run : data.sources) sources.push_back({run.first_document, run.source});
   const Overlap& overlap = data.eval_in_train;
   Json index = {{"fingerprint", data.fingerprint},
+                {"shards", data.train_shard.parent_path().filename().string()},
                 {"tokenizer", data.tokenizer_model.native()},
                 {"tokenizer_hash", content_hash(Tokenizer::read_files(data.tokenizer_model))},
                 {"sources", std::move(sources)},

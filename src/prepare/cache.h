@@ -3,7 +3,8 @@
 // entry anew. All calls throw Error(kIo). docs/data.md describes the layout.
 //
 //   tokenizers/KEY/       KEY hashes the content and settings that decide the tokenizer
-//   shards/KEY/           KEY is the fingerprint of the data; shards and checksums of their blocks
+//   shards/KEY/           KEY is the fingerprint of the data, or for references to token files a
+//                         hash of it and of the files; shards and checksums of their blocks
 //   index/KEY.json        KEY hashes paths, sizes, mtimes and settings; the entry names tokenizer
 //                         and fingerprint, so that no text is read again
 //   index/KEY.files       same KEY; table of the file of each document (source_runs.h)
@@ -52,6 +53,9 @@ class Cache {
   // Checks all tokens of a shard of up to 256 MiB, and of a shard without checksums of its blocks.
   // Writes missing checksums, unless another process has the lock of the shards.
   std::optional<PreparedData> find_shards(const std::string& fingerprint) const;
+  // The same for shards in another folder than shards_folder(fingerprint): shards_folder(key).
+  std::optional<PreparedData> find_shards(const std::string& fingerprint,
+                                          const std::string& key) const;
   // Writes the counts of `data` to info.json in the folder of its shards, which must be finished,
   // and sets its targets.
   void store_shards_info(PreparedData& data) const;

@@ -198,8 +198,10 @@ bool Journal::load(PreparationState& state) const {
     state = std::move(loaded);
     return true;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kIo) throw;  // what it holds may be whole
+    if (error.kind() != ErrorKind::kData) throw;  // what it holds may be whole
     problem = error.what();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {  // of the JSON library, or of vector::at
     problem = str(shown(path_), ": ", error.what());
   }

@@ -19,6 +19,7 @@ ShardPair Preparation::open_shards(const Tokenizer& tokenizer, const std::string
     try {
       return {folder, tokenizer.vocab_size(), *state_.tokens};
     } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kData) throw;  // the files may be whole
       log_warning(
           str("the interrupted tokenization cannot be continued and begins again: ", error.what()));
     }

@@ -128,11 +128,12 @@ PreparedData prepare_text(const Config& config, std::optional<Tokenizer> opened,
   const FileLock lock = cache.lock("index", key);
   data = find_prepared(cache, key);  // another process may have made it while this one waited
   if (data) return *data;
-  const auto decide = [](Corpus& corpus, const std::string& pointer) {
-    decide_formats(corpus.files, corpus.format, corpus.text_field, pointer);
+  const auto decide = [](Corpus& corpus, const std::string& pointer,
+                         const std::vector<DataSourceConfig>& sources) {
+    decide_formats(corpus.files, corpus.format, corpus.text_field, pointer, sources);
   };
-  decide(request.train, kTrainPointer);
-  if (request.eval) decide(*request.eval, "/data/eval");
+  decide(request.train, kTrainPointer, config.data.train);
+  if (request.eval) decide(*request.eval, "/data/eval", *config.data.eval);
   Journal journal(cache.journal_path(key), options);
   Preparation preparation(request, cache, journal, num_threads);
   data = preparation.run();
@@ -141,12 +142,20 @@ PreparedData prepare_text(const Config& config, std::optional<Tokenizer> opened,
   return *data;
 }
 
+Cache open_cache(const Config& config) {
+  try {
+    return Cache(absolute_path(config.data.cache_dir));
+  } catch (const Error& error) {
+    throw Error(error.kind(), str("/data/cache_dir: ", error.what()));
+  }
+}
+
 }  // namespace
 
 PreparedData prepare_data(const Config& given, int num_threads, const PrepareOptions& options) {
   Config config = given;
   std::optional<Tokenizer> opened = resolve_document_ends(config);
-  const Cache cache(absolute_path(config.data.cache_dir));
+  const Cache cache = open_cache(config);
   PreparedData data = config.data.format == DataFormat::kTokens
                           ? prepare_token_files(config, cache, list_token_sources(config))
                           : prepare_text(config, std::move(opened), cache, num_threads, options);

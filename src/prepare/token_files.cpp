@@ -340,8 +340,8 @@ void note_ignored(const ScannedRequest& scanned) {
 }
 
 // Stores the files of the train shard in `files`.
-PreparedData make(const Request& request, const Cache& cache, const Copies& copies,
-                  std::vector<DocumentFile>& files) {
+PreparedData make(const Request& request, const std::string& key, const Cache& cache,
+                  const Copies& copies, std::vector<DocumentFile>& files) {
   const ScannedRequest scanned = scan(request, copies);
   const TokenSides sides = divide(request, scanned);
   const int64_t num_train = std::ssize(sides.train);
@@ -364,7 +364,12 @@ PreparedData make(const Request& request, const Cache& cache, const Copies& copi
   note_ignored(scanned);
 
   const FileLock lock = cache.lock("shards", data.fingerprint);
-  write_shards(cache.shards_folder(data.fingerprint), request, scanned, sides, data);
+  // A reference names files, so that equal ids in other files need another one.
+  const bool are_copies =
+      scanned.train.has_copies && (!request.has_eval || scanned.eval.has_copies);
+  const std::string shards =
+      are_copies ? data.fingerprint : Hasher().add(data.fingerprint).add(key).digest().hex();
+  write_shards(cache.shards_folder(shards), request, scanned, sides, data);
   cache.store_shards_info(data);
   return data;
 }
@@ -408,11 +413,11 @@ PreparedData prepare_token_files(const Config& config, const Cache& cache, Token
   const std::string key = index_key(request);
   if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
   const FileLock lock = cache.lock("index", key);
+  const Copies copies(cache.journal_path(key).replace_extension(".ids"));
   // Another process may have made it while this one waited.
   if (std::optional<PreparedData> found = cache.find_index(key)) return *found;
-  const Copies copies(cache.journal_path(key).replace_extension(".ids"));
   std::vector<DocumentFile> files;
-  PreparedData data = make(request, cache, copies, files);
+  PreparedData data = make(request, key, cache, copies, files);
   cache.store_index(key, files, data);
   return data;
 }

@@ -198,8 +198,8 @@ IdColumns id_columns_of(const arrow::Schema& schema, const std::string& text_fie
   for (const std::string& name : id_column_names(text_field)) {
     if (columns.ids.empty() && is_ids(name)) columns.ids = name;
   }
-  columns.has_mask = is_ids(kMaskColumn);
-  columns.has_labels = is_ids(kLabelsColumn);
+  columns.has_mask = columns.ids != kMaskColumn && is_ids(kMaskColumn);
+  columns.has_labels = columns.ids != kLabelsColumn && is_ids(kLabelsColumn);
   columns.has_text = has_text_column(schema, text_field);
   for (const std::string& name : schema.field_names()) {
     const bool is_read = name == columns.ids || (columns.has_mask && name == kMaskColumn) ||

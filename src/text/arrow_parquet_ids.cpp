@@ -96,8 +96,11 @@ IdColumns id_columns_of(const parquet::SchemaDescriptor& schema, const std::stri
   for (const std::string& name : id_column_names(text_field)) {
     if (columns.ids.empty() && find_list(schema, name)) columns.ids = name;
   }
-  columns.has_mask = find_list(schema, kMaskColumn).has_value();
-  columns.has_labels = find_list(schema, kLabelsColumn).has_value();
+  const auto has_other = [&](const char* name) {
+    return columns.ids != name && find_list(schema, name).has_value();
+  };
+  columns.has_mask = has_other(kMaskColumn);
+  columns.has_labels = has_other(kLabelsColumn);
   columns.has_text = has_text(schema, text_field);
   for (const std::string& name : names_of(schema)) {
     const bool is_read = name == columns.ids || (columns.has_mask && name == kMaskColumn) ||

@@ -257,12 +257,12 @@ Content json_array(std::string_view head, const std::string& field) {
 
 // Two ids may well have the bytes of a short magic. Then more of the format is looked at.
 bool is_surely(std::string_view magic, std::string_view bytes) {
+  const auto from = [&](size_t at) { return bytes.substr(std::min(at, bytes.size())); };
   if (magic == "\x1F\x8B") return bytes.size() > 3 && bytes[2] == 8 && bytes[3] < 0x20;
-  if (magic == "BZh") return bytes.substr(4).starts_with("\x31\x41\x59\x26\x53\x59");
-  if (magic == "\xFF\xD8\xFF")
-    return bytes.substr(6).starts_with("JFIF") || bytes.substr(6).starts_with("Exif");
+  if (magic == "BZh") return from(4).starts_with("\x31\x41\x59\x26\x53\x59");
+  if (magic == "\xFF\xD8\xFF") return from(6).starts_with("JFIF") || from(6).starts_with("Exif");
   if (magic == "MZ\x90") return bytes.substr(0, 4) == std::string_view("MZ\x90\0", 4);
-  if (magic == "ORC\x0A") return bytes.ends_with("ORC") || bytes.size() > 4;
+  if (magic == "ORC\x0A") return bytes.size() > 4;
   return true;
 }
 

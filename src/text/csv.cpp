@@ -124,6 +124,9 @@ class CsvReader : public DocumentReader {
   }
   // Returns where the field goes; null: nowhere.
   std::string* wanted_field() {
+    constexpr size_t kMostColumns = size_t{1} << 16;
+    if (is_header_ && names_.size() == kMostColumns)
+      fail(row_line_, str("names more than ", kMostColumns, " columns"));
     if (is_header_) return &names_.emplace_back();
     return num_fields_ == column_ ? &text_ : nullptr;
   }

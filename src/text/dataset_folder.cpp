@@ -10,6 +10,7 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "formats/strict_json.h"
 #include "text/byte_stream.h"
@@ -176,21 +177,32 @@ class Selection {
     std::stable_sort(indices.begin(), indices.end(), [](const fs::path& a, const fs::path& b) {
       return std::distance(a.begin(), a.end()) < std::distance(b.begin(), b.end());
     });
+    const std::set<fs::path> there(files_.begin(), files_.end());
+    std::set<fs::path> left_out;
+    std::set<fs::path> listed;       // shards
+    std::set<fs::path> have_a_list;  // folders
     std::set<fs::path> lists_below;
     for (const fs::path& path : indices) {
       const std::optional<ShardIndex> index = read_shard_index(path);
       if (!index) continue;
-      std::erase(files_, path);
+      left_out.insert(path);
       const fs::path folder = path.parent_path();
       const bool is_listed =
           std::any_of(lists_below.begin(), lists_below.end(),
                       [&](const fs::path& other) { return is_below(folder, other); });
       if (is_listed) continue;
+      have_a_list.insert(folder);
       for (const ShardIndex::Shard& shard : index->shards) {
+        throw_if_stopped();
         if (shard.file.find('/') != std::string::npos) lists_below.insert(folder);
-        take_shard(folder, shard);
+        take_shard(there, folder, shard, listed, left_out);
       }
     }
+    std::erase_if(files_, [&](const fs::path& file) { return left_out.contains(file); });
+    leave_out_named("not in index.json", [&](const fs::path& file) {
+      return without_compression(file).extension() == ".mds" && !listed.contains(file) &&
+             have_a_list.contains(file.parent_path());
+    });
   }
 
   // Leaves out the files that describe a data set: in a snapshot of the hub, and with
@@ -230,17 +242,21 @@ class Selection {
   Paths files() && { return std::move(files_); }
 
  private:
-  // A shard may be there compressed, as it was, or in both forms.
-  void take_shard(const fs::path& folder, const ShardIndex::Shard& shard) {
+  // A shard may be there compressed, as it was, or in both forms. Adds the form that is taken to
+  // `listed`, and the other one to `left_out`.
+  void take_shard(const std::set<fs::path>& there, const fs::path& folder,
+                  const ShardIndex::Shard& shard, std::set<fs::path>& listed,
+                  std::set<fs::path>& left_out) const {
     const auto has = [&](const std::string& file) {
-      return !file.empty() &&
-             std::find(files_.begin(), files_.end(), folder / file) != files_.end();
+      return !file.empty() && there.contains(folder / file);
     };
-    if (has(shard.file)) {
-      if (!shard.compressed_file.empty()) std::erase(files_, folder / shard.compressed_file);
+    const bool is_plain = has(shard.file);
+    if (is_plain && has(shard.compressed_file)) left_out.insert(folder / shard.compressed_file);
+    if (is_plain || has(shard.compressed_file)) {
+      listed.insert(folder / (is_plain ? shard.file : shard.compressed_file));
       return;
     }
-    if (has(shard.compressed_file) || is_pattern_) return;
+    if (is_pattern_) return;
     throw Error(ErrorKind::kData, str(shown(folder / shard.file), ": missing, and ",
                                       kShardIndexName, " lists it; get the data set anew"));
   }
@@ -413,12 +429,13 @@ class Selection {
   void take_data_files(const fs::path& set) {
     if (!has_below(set)) return;  // of a split that is not taken
     const std::vector<std::string> names = data_files_of(set);
+    const std::set<std::string> listed(names.begin(), names.end());
+    const std::set<fs::path> there(files_.begin(), files_.end());
     const auto is_listed = [&](const fs::path& file) {
-      return std::find(names.begin(), names.end(), file.filename().native()) != names.end();
+      return listed.contains(file.filename().native());
     };
     for (const std::string& name : names) {
-      if (is_pattern_ || std::find(files_.begin(), files_.end(), set / name) != files_.end())
-        continue;
+      if (is_pattern_ || there.contains(set / name)) continue;
       throw Error(ErrorKind::kData, str(shown(set / name), ": missing, and ", kStateFile,
                                         " lists it; get the data set anew"));
     }

@@ -14,6 +14,7 @@
 #include "text/byte_stream.h"
 #include "text/content.h"
 #include "text/sample_shard.h"
+#include "text/sources.h"
 
 namespace lmtrain {
 namespace {
@@ -227,7 +228,8 @@ class Entry {
     const bool may_be_ids = std::any_of(refused.begin(), refused.end(), [](const Odd& odd) {
       return odd.what.kind == Oddity::Kind::kWide && odd.file->path.extension() == ".bin";
     });
-    if (has(Oddity::Kind::kBinary) || may_be_ids)
+    // A command that has --format reads text alone.
+    if ((has(Oddity::Kind::kBinary) || may_be_ids) && setting == "data.format")
       advice.push_back(str(setting, " tokens, if these are token files (nanoGPT's .bin, say)"));
     if (advice.empty()) advice.emplace_back("give other files");
     return join(advice, "; ");
@@ -274,7 +276,8 @@ std::string format_by_name(const fs::path& path, DataFormat format) {
 }
 
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
-                    const std::string& text_field, const std::string& pointer) {
+                    const std::string& text_field, const std::string& pointer,
+                    const std::vector<DataSourceConfig>& sources) {
   std::map<int32_t, Entry> entries;
   Pointers pointers;
   for (SourceFile& file : files) {
@@ -285,7 +288,9 @@ void decide_formats(std::vector<SourceFile>& files, DataFormat format,
   }
   pointers.refuse(pointer.empty() ? "--data: " : str(pointer, ": "), files.size());
   for (const auto& [source, entry] : entries) {
-    entry.settle(pointer.empty() ? "--data: " : str(pointer, "/", source, ": "),
+    entry.settle(pointer.empty()
+                     ? "--data: "
+                     : entry_pointer(pointer, sources, static_cast<size_t>(source)) + ": ",
                  pointer.empty() ? "--format" : "data.format", format == DataFormat::kAuto);
   }
 }

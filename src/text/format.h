@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/enums.h"
+#include "config/config.h"
 #include "text/source_file.h"
 
 namespace lmtrain {
@@ -21,15 +21,16 @@ namespace lmtrain {
 // a compression that is not read, and a Parquet or Arrow file that is compressed as a whole.
 std::string format_by_name(const std::filesystem::path& path, DataFormat format);
 
-// Sets `format` of each file. `pointer` is the JSON pointer of the list in the config, or "" for
-// paths typed on the command line. Logs which files are read as text though they look like data. An
-// error names the bad files of one entry of the list and what to do. Throws the errors of
-// byte_stream.h, and:
+// Sets `format` of each file of the list `sources`. `pointer` is the JSON pointer of the list in
+// the config, or "" for paths typed on the command line. Logs which files are read as text though
+// they look like data. An error names the bad files of one entry of the list and what to do. Throws
+// the errors of byte_stream.h, and:
 //   Error(kConfig)  files cannot be read as text
 //   Error(kData)    a file is only a pointer to its content (content.h)
 //   StopRequested   on a signal
 void decide_formats(std::vector<SourceFile>& files, DataFormat format,
-                    const std::string& text_field, const std::string& pointer);
+                    const std::string& text_field, const std::string& pointer,
+                    const std::vector<DataSourceConfig>& sources = {});
 
 // Counts what was read in one format.
 struct FormatCount {

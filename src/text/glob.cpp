@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -94,9 +95,16 @@ class Walker {
     }
   }
 
+  // An entry that a folder lists and that is not there is a link that leads nowhere, or has
+  // vanished since. is_link() throws Error(kIo) for a path that is too long.
+  void note_missing(const fs::path& entry, const FileInfo& info, bool is_wanted) {
+    throw_if_stopped();
+    if (info.kind == FileKind::kMissing && is_link(entry) && is_wanted) dead_links_.insert(entry);
+  }
+
   void visit_entry(const fs::path& entry, size_t next) {
     const FileInfo info = examine(entry);
-    if (info.kind == FileKind::kMissing && next == components_.size()) dead_links_.insert(entry);
+    note_missing(entry, info, next == components_.size());
     visit(entry, info, next);
   }
 
@@ -111,9 +119,9 @@ class Walker {
       const FileInfo info = examine(entry);
       if (info.kind == FileKind::kFolder) {
         visit(entry, info, next);
-      } else if (is_last) {
-        if (info.kind == FileKind::kMissing) dead_links_.insert(entry);
-        visit(entry, info, next + 1);
+      } else {
+        note_missing(entry, info, is_last);
+        if (is_last) visit(entry, info, next + 1);
       }
     }
   }

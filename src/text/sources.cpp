@@ -31,17 +31,6 @@ struct SourceClaims {
   std::map<size_t, size_t> claimed;  // how many of them belong to an earlier entry, by its index
 };
 
-// Returns the JSON pointer of an entry: "/data/train/0", or, in a named set, "/data/eval/NAME/0".
-std::string entry_pointer(const std::string& pointer, const std::vector<DataSourceConfig>& sources,
-                          size_t index) {
-  const std::string& set = sources[index].set;
-  if (set.empty()) return str(pointer, "/", index);
-  const auto before = sources.begin() + static_cast<std::ptrdiff_t>(index);
-  const auto number = std::count_if(
-      sources.begin(), before, [&](const DataSourceConfig& source) { return source.set == set; });
-  return str(pointer, "/", set, "/", number);
-}
-
 // Throws Error(kConfig) for an entry whose files all belong to earlier ones; an entry that names no
 // file is no error. Logs a warning where files of an entry belong to an earlier one of a lower
 // weight, and a note where that has a higher one. `claims` has one element per entry of `sources`;
@@ -180,6 +169,16 @@ std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> f
 }
 
 }  // namespace
+
+std::string entry_pointer(const std::string& pointer, const std::vector<DataSourceConfig>& sources,
+                          size_t index) {
+  const std::string set = index < sources.size() ? sources[index].set : "";
+  if (set.empty()) return str(pointer, "/", index);
+  const auto before = sources.begin() + static_cast<std::ptrdiff_t>(index);
+  const auto number = std::count_if(
+      sources.begin(), before, [&](const DataSourceConfig& source) { return source.set == set; });
+  return str(pointer, "/", set, "/", number);
+}
 
 std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& sources,
                                           const std::string& pointer, DataFormat format,

@@ -17,6 +17,10 @@ namespace lmtrain {
 // The JSON pointer of data.train, the only list whose weights count.
 inline constexpr const char* kTrainPointer = "/data/train";
 
+// Returns the JSON pointer of an entry: "/data/train/0", or, in a named set, "/data/eval/NAME/0".
+std::string entry_pointer(const std::string& pointer, const std::vector<DataSourceConfig>& sources,
+                          size_t index);
+
 // Returns the files of all entries. Neither ${VAR} nor ~ is special. `pointer` is the JSON pointer
 // of the list, or "" for paths typed on the command line. A file that two entries name belongs to
 // the first. The log says so for entries of data.train of different weights, and for different

@@ -330,7 +330,7 @@ TEST(BufferedFile, WhatIsNotThereIsADataError) {
   overwrite_file(folder / "f", 3, "t");
   truncate_file(folder / "f", 9);
   error_of(ErrorKind::kData, [&] { BufferedFile(folder / "f", kept); });
-  error_of(ErrorKind::kIo, [&] { BufferedFile(folder / "none", kept); });
+  error_of(ErrorKind::kData, [&] { BufferedFile(folder / "none", kept); });
 }
 
 }  // namespace

@@ -41,6 +41,18 @@ TEST(StrictJson, KeysTwiceInOneObject) {
   parse_strict_json(R"([{"a":{"a":1}},{"a":[{"a":1},{"a":1}]}])", {});
 }
 
+TEST(StrictJson, DepthIsCountedBelowTheOutermost) {
+  const auto nested = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') +
+           std::string(static_cast<size_t>(depth), ']');
+  };
+  const JsonSource source{ErrorKind::kData, "x", "", 3};
+  EXPECT_EQ(parse_strict_json(nested(4), source).dump(), nested(4));
+  EXPECT_NE(testing::error_of(ErrorKind::kData, [&] { parse_strict_json(nested(5), source); })
+                .find("nested deeper than 3 levels"),
+            std::string::npos);
+}
+
 TEST(StrictJson, WhatNlohmannLetsPass) {
   refusal(std::string("{}\0garbage", 10));
   refusal("\xEF\xBB\xBF{}");

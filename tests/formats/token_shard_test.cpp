@@ -177,7 +177,7 @@ TEST(TokenShard, WhatWasSyncedMustBeThere) {
   overwrite_file(folder / "s.index.tmp", 0, "\xFF");
   error_of(ErrorKind::kData, [&] { TokenShardWriter(folder / "s", 300, progress); });
   fs::remove(folder / "s.tmp");
-  error_of(ErrorKind::kIo, [&] { TokenShardWriter(folder / "s", 300, progress); });
+  error_of(ErrorKind::kData, [&] { TokenShardWriter(folder / "s", 300, progress); });
 }
 
 TEST(TokenShard, IdsOutsideTheVocabularyAreRefused) {

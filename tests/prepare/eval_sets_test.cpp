@@ -121,6 +121,12 @@ TEST_F(EvalSetsTest, ASetWithoutADocumentIsADataError) {
   config_.data.eval->push_back({folder_.str("blank.txt"), 1.0, "blank"});
   expect_contains(error_of(ErrorKind::kData, [&] { prepare(); }),
                   "/data/eval/blank: the files hold no document");
+  config_.data.format = DataFormat::kAuto;
+  folder_.write("odd.bin", std::string("\x7F"
+                                       "ELF\0\1\2\xFF",
+                                       8));
+  config_.data.eval->back() = {folder_.str("odd.bin"), 1.0, "odd"};
+  expect_contains(error_of(ErrorKind::kConfig, [&] { prepare(); }), "/data/eval/odd/0: ");
 }
 
 TEST_F(EvalSetsTest, SourcesOfTrainingTextAreSets) {

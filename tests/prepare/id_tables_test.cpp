@@ -323,6 +323,10 @@ TEST_F(IdTables, ShardsInBothFormsAndOfFoldersBelow) {
     folder_.write("both/" + entry.path().filename().stem().native(), unpacked(entry.path()));
   }
   EXPECT_EQ(documents_of(prepare(folder_ / "both").train_shard), golden_);
+  // A shard of an earlier writing, which the index does not list.
+  fs::copy(kTables / "ids/mds_int32", folder_ / "rewritten");
+  fs::copy(kTables / "ids/mds_int32/shard.00000.mds", folder_ / "rewritten/shard.00009.mds");
+  EXPECT_EQ(documents_of(prepare(folder_ / "rewritten").train_shard), golden_);
   // One index for the folders below, which have their own.
   fs::create_directories(folder_ / "merged");
   fs::copy(kTables / "ids/mds_int32", folder_ / "merged/part");

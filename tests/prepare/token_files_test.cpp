@@ -241,11 +241,25 @@ TEST_F(TokenFiles, TheCacheNoticesOtherFiles) {
   expect_documents(prepare("a.bin"), false, true);
 }
 
+// A shard of token files names these files, so that equal ids elsewhere have another one.
+TEST_F(TokenFiles, EqualIdsInTwoPlacesAreTwoReferences) {
+  const std::string ids = testing::ids_as<uint16_t>(stream(false, true));
+  folder_.write("a.bin", ids);
+  folder_.write("b.bin", ids);
+  const PreparedData first = prepare("a.bin");
+  const PreparedData other = prepare("b.bin");
+  EXPECT_EQ(other.fingerprint, first.fingerprint);
+  folder_.write("b.bin", std::string(ids.size(), '\1'));
+  expect_documents(prepare("a.bin"), false, true);
+}
+
 TEST_F(TokenFiles, WhatCannotBe) {
   folder_.write("a.bin", testing::ids_as<uint16_t>({5, 6, 65535}));
   expect_contains(error_of(ErrorKind::kData, [&] { prepare("a.bin"); }), "token 2 (byte 4)");
   folder_.write("b.npy", testing::numpy_bytes("<i4", testing::ids_as<int32_t>({5, -6}), 2));
   expect_contains(error_of(ErrorKind::kData, [&] { prepare("b.npy"); }), "is no id");
+  folder_.write("d.npy", testing::numpy_bytes("<i2", testing::ids_as<uint16_t>({5, 65436}), 2));
+  expect_contains(error_of(ErrorKind::kData, [&] { prepare("d.npy"); }), "is no id");
   folder_.write("c.bin", "");
   expect_contains(error_of(ErrorKind::kData, [&] { prepare("c.bin"); }), "no document");
   config_.tokenizer.model.reset();

@@ -103,6 +103,9 @@ TEST(OtherThanIds, KnowsForeignLayouts) {
   EXPECT_EQ(other_than_ids("\x1F\x8B" + ids), "");
   EXPECT_EQ(other_than_ids("\x80\x02" + ids), "");
   EXPECT_EQ(other_than_ids("BZh" + ids), "");
+  for (const std::string few : {"BZh", "\xFF\xD8\xFF", "\x1F\x8B", "MZ\x90", "ORC\x0A", "\x80"}) {
+    EXPECT_EQ(other_than_ids(few), "");
+  }
 }
 
 TEST(OtherThanIds, KnowsShardsThatBeginWithATableOfOffsets) {
