@@ -44,13 +44,13 @@ ByteBpe::ByteBpe(BpeModel model)
 
 const std::optional<BpeBacktracker>& ByteBpe::backtracker() const {
   std::call_once(has_backtracker_, [&] {
-    const BpeModel model = std::exchange(model_, {});
     std::vector<std::string_view> texts;
-    for (const auto& token : model.tokens) texts.push_back(token ? *token : std::string_view());
+    for (const auto& token : model_.tokens) texts.push_back(token ? *token : std::string_view());
     std::vector<int32_t> bytes;
     std::copy_if(byte_ids_.begin(), byte_ids_.end(), std::back_inserter(bytes),
                  [](int32_t id) { return id >= 0; });
-    backtracker_ = BpeBacktracker::of(texts, bytes, model.merges, ranks_);
+    backtracker_ = BpeBacktracker::of(texts, bytes, model_.merges, ranks_);
+    model_ = {};  // last: where memory is short, the next call begins anew
   });
   return backtracker_;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -318,6 +319,7 @@ void read_post_processor(const JsonPlace& place, TokenizerJson& result) {
 void read_added_tokens(const JsonPlace& place, TokenizerJson& result, StringIds& ids) {
   if (place.is_null()) return;
   const size_t model_size = ids.size();
+  std::unordered_set<int32_t> ids_of_added;
   size_t next = model_size;
   for (size_t i = 0; i < place.array_size(); ++i) {
     const JsonPlace part = place.element(i).require_object(
@@ -345,10 +347,8 @@ void read_added_tokens(const JsonPlace& place, TokenizerJson& result, StringIds&
       ids.add(token.content, token.id);
     }
     next = std::max(next, static_cast<size_t>(token.id) + 1);
-    const bool is_second =
-        std::any_of(result.added.begin(), result.added.end(),
-                    [&](const AddedToken& other) { return other.id == token.id; });
-    if (is_second) part.member("content").fail(str("is ", quote(token.content), " a second time"));
+    if (!ids_of_added.insert(token.id).second)
+      part.member("content").fail(str("is ", quote(token.content), " a second time"));
     result.added.push_back(std::move(token));
   }
 }

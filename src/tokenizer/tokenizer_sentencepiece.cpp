@@ -191,7 +191,7 @@ class SentencePieceTokenizer : public TokenizerModel {
   }
 
   std::string hf_tokenizer_config(bool add_bos, int64_t model_max_length) const override {
-    if (!added_.tokens.empty() && !added_.settings.empty()) {
+    if (!added_.tokens.empty()) {
       // transformers 4 and 5 have different defaults for these keys.
       nlohmann::ordered_json config = added_.settings;
       config["add_bos_token"] = add_bos;

@@ -75,7 +75,7 @@ class WordCache {
   void insert(std::string_view word, const Key& key, std::span<const int32_t> ids) {
     if (ids.size() > kMostIds || ids.empty()) return;
     store(word, key, ids);
-    if (is_shared_) learned_.push_back(encoded(word, ids));
+    if (is_shared_ && learned_.size() < kMostLearned) learned_.push_back(encoded(word, ids));
   }
 
   // Stores the words that other users of `words` have published, and publishes own ones, 64 or more
@@ -95,8 +95,9 @@ class WordCache {
  private:
   static constexpr size_t kShortWord = 15;
   static constexpr size_t kShortIds = 4;
-  static constexpr size_t kMostPairs = size_t{1} << 17;  // 8 MiB
-  static constexpr size_t kMostLong = size_t{1} << 16;   // 4 MiB
+  static constexpr size_t kMostPairs = size_t{1} << 17;    // 8 MiB
+  static constexpr size_t kMostLong = size_t{1} << 16;     // 4 MiB
+  static constexpr size_t kMostLearned = size_t{1} << 13;  // between two calls of exchange()
 
   template <class Entry>
   using Table = std::vector<Entry, HugePageAllocator<Entry>>;

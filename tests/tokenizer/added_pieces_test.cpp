@@ -93,6 +93,21 @@ TEST_F(AddedPiecesOfFolder, ACheckpointHasThem) {
                                              "added_tokens.json"}));
 }
 
+// Without a tokenizer_config.json of their own, special_tokens_map.json alone names BOS and EOS.
+TEST_F(AddedPiecesOfFolder, ACheckpointWithoutTheirConfigGivesTheSameIds) {
+  folder_.write("added_tokens.json", R"({"<begin>": 500, "<end>": 501})");
+  folder_.write("special_tokens_map.json", R"({"bos_token": "<begin>", "eos_token": "<end>"})");
+  const Tokenizer tokenizer = load();
+  EXPECT_EQ(tokenizer.bos_id(), 500);
+  std::vector<TokenizerFile> files = tokenizer.files();
+  files.push_back({"tokenizer_config.json", tokenizer.hf_tokenizer_config(/*add_bos=*/true, 64)});
+  const Tokenizer again(std::move(files), "checkpoint/tokenizer.model");
+  EXPECT_EQ(again.bos_id(), tokenizer.bos_id());
+  EXPECT_EQ(again.eos_id(), tokenizer.eos_id());
+  for (const char* text : {"a <begin> b <end>", "<s> a </s>"})
+    EXPECT_EQ(again.encode(text), tokenizer.encode(text)) << text;
+}
+
 TEST_F(AddedPiecesOfFolder, WhatCannotBeReadOnIsRefusedByName) {
   folder_.write("added_tokens.json", R"({"<a>": 500, "<b>": 502})");
   expect_contains(problem(), folder_.str("added_tokens.json") +
