@@ -86,6 +86,13 @@ class Permutation {
   uint64_t mask_;
 };
 
+// Returns the seed that is `steps` after `seed`. After the largest comes 0, since no seed is
+// negative.
+inline int64_t seed_after(int64_t seed, int64_t steps) {
+  return static_cast<int64_t>((static_cast<uint64_t>(seed) + static_cast<uint64_t>(steps)) &
+                              static_cast<uint64_t>(INT64_MAX));
+}
+
 // Returns a name that nobody else has, for runs, attempts and messages between processes. Draws 128
 // bits from the random device of the system; gives 32 hexadecimal digits.
 inline std::string random_id() {

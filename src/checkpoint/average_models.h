@@ -6,7 +6,6 @@
 // and published at `to` when it is whole.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <vector>
 

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 // Returns whether a setting that a run may change affects the losses of trials.
 bool moves_losses(const std::string& key) {
-  return shapes_updates(key) || key == "eval.tokens" ||
+  return shapes_updates(key) || key == "eval.tokens" || key.starts_with("guard.") ||
          (key.starts_with("train.") && key != "train.max_time");
 }
 

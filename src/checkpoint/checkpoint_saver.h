@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <future>
-#include <optional>
 
 #include "checkpoint/state.h"
 

@@ -133,6 +133,7 @@ ModelExport export_hf(const ModelLocation& location, const fs::path& to, DType d
 }
 
 ModelExport export_torchscript(const ModelLocation& location, const fs::path& to, DType dtype) {
+  require_no_checkpoint_path(to);
   Unpublished file(to, FileKind::kFile);
   const Parameters parameters = load_parameters(location, dtype, file.path().parent_path());
   write_torchscript(file.path(), located_model_config(location), parameters,
@@ -144,6 +145,7 @@ ModelExport export_torchscript(const ModelLocation& location, const fs::path& to
 }
 
 ModelExport export_gguf(const ModelLocation& location, const fs::path& to, GgufType type) {
+  require_no_checkpoint_path(to);
   Unpublished file(to, FileKind::kFile);
   const ModelConfig model = located_model_config(location);
   ParameterLayout layout = located_layout(location);

@@ -5,7 +5,7 @@
 // `to` is as it was. The functions throw the errors of located_model_config and located_max_length
 // (checkpoint/model_location.h), TensorFiles (formats/tensor_files.h), load_weights
 // (model/hf_folder.h) and rounded_weights (model/round_weights.h), and:
-//   Error(kUsage)  `to` is not as the function requires; for export_hf also the error of
+//   Error(kUsage)  `to` is not as the function requires; also the error of
 //                  require_no_checkpoint_path (checkpoint/run_folder.h)
 //   Error(kIo)     a file cannot be read or written
 //   StopRequested  on a signal

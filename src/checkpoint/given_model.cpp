@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
+#include "config/digest.h"
 #include "config/init_from.h"
 #include "device/work_queue.h"
 #include "formats/manifest.h"
@@ -64,7 +65,7 @@ std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
 
 // Returns the pieces of a Hugging Face tokenizer.json by id; empty if it has another form.
 std::vector<std::string> pieces_of_json(const std::string& bytes) {
-  const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+  const auto json = shallow_json(bytes);
   std::vector<std::string> pieces;
   if (!json.is_object() || !json.contains("model") || !json["model"].is_object()) return pieces;
   const nlohmann::json vocabulary = json["model"].value("vocab", nlohmann::json());
@@ -105,8 +106,9 @@ std::string difference(const std::vector<std::string>& given,
 // Which part that decides ids is another in two tokenizer.json; empty when there is none.
 std::string difference_of_json(const std::string& given, const std::string& theirs) {
   if (given == theirs) return "";
-  const auto a = nlohmann::json::parse(given, nullptr, /*allow_exceptions=*/false);
-  const auto b = nlohmann::json::parse(theirs, nullptr, /*allow_exceptions=*/false);
+  const auto a = shallow_json(given);
+  const auto b = shallow_json(theirs);
+  if (!a.is_object() || !b.is_object()) return "";
   for (const char* part : {"model", "added_tokens", "normalizer", "pre_tokenizer"}) {
     if (a.value(part, nlohmann::json()) != b.value(part, nlohmann::json()))
       return str("its ", part, " is another");

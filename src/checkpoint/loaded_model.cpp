@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "checkpoint/given_model.h"
 #include "checkpoint/run_config.h"
+#include "config/digest.h"
 #include "config/init_from.h"
 #include "device/device.h"
 #include "device/torch_headers.h"
@@ -26,8 +27,7 @@ namespace fs = std::filesystem;
 // holds none.
 nlohmann::json hf_settings(const fs::path& file) {
   if (!is_there(file)) return nlohmann::json::object();
-  nlohmann::json settings =
-      nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json settings = shallow_json(read_file(file));
   return settings.is_object() ? settings : nlohmann::json::object();
 }
 

@@ -13,6 +13,7 @@
 #include "checkpoint/retention.h"
 #include "checkpoint/run_config.h"
 #include "checkpoint/state.h"
+#include "config/digest.h"
 #include "config/parse.h"
 #include "formats/manifest.h"
 
@@ -250,7 +251,7 @@ int64_t located_max_length(const ModelLocation& location) {
   constexpr int64_t kLlamaDefault = 2048, kQwenDefault = 32768, kMistralDefault = 131072;
   constexpr int64_t kMistralWindow = 4096;
   const fs::path file = location.folder / "config.json";
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto json = shallow_json(read_file(file));
   if (!json.is_object()) return kLlamaDefault;
   const nlohmann::json type = json.value("model_type", nlohmann::json());
   const bool is_mistral = type == name_of(ModelArchitecture::kMistral);

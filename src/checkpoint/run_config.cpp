@@ -50,13 +50,13 @@ struct Kept {
 // Returns the kept config for the text of config.json: with the same digest, else the last valid
 // one. After a kill the last one may never have been in use.
 std::optional<Kept> kept_of(const RunFolder& run, const std::string& text) {
-  const nlohmann::json now = sealed_json(text);
+  const nlohmann::json now = shallow_json(text);
   const nlohmann::json digest = now.is_object() ? now.value(kDigestKey, nlohmann::json()) : now;
   std::optional<Kept> last;
   for (const auto& [number, file] : kept_configs(run)) {
     const std::string former = read_file(file);
     if (seal_of(former) != Seal::kGood) continue;
-    last = Kept{file, sealed_json(former)};
+    last = Kept{file, shallow_json(former)};
     if (last->json.at(kDigestKey) == digest) return last;
   }
   return last;
@@ -64,7 +64,7 @@ std::optional<Kept> kept_of(const RunFolder& run, const std::string& text) {
 
 // Returns "/optimizer/lr is 0.1, was 0.001" for each value that differs from the kept config.
 std::string differences(const std::string& text, const Kept& kept) {
-  const nlohmann::json now = sealed_json(text).flatten();
+  const nlohmann::json now = shallow_json(text).flatten();
   const nlohmann::json then = kept.json.flatten();
   std::vector<std::string> found;
   const auto value = [](const nlohmann::json& of, const std::string& key) {
@@ -111,7 +111,7 @@ void require_own_text(const RunFolder& run, const std::string& text,
   const Seal seal = seal_of(text);
   if (seal == Seal::kBroken)
     refuse(run, text, "its digest does not fit, so it was damaged or edited", kept);
-  const nlohmann::json json = sealed_json(text);
+  const nlohmann::json json = shallow_json(text);
   if (!json.is_object()) return;
   if (seal == Seal::kNone)
     refuse(run, text, "its digest is gone, so it was damaged or edited", kept);
@@ -140,7 +140,7 @@ RunConfig read_run_config(const RunFolder& run) {
   const std::string text = read_own_text(run, kept);
   try {
     return {parse_config(text, run.config().string(), {}, ConfigAuthor::kRun),
-            identity_in(sealed_json(text))};
+            identity_in(shallow_json(text))};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kIo) throw;
     if (seal_of(text) == Seal::kGood) {
@@ -164,7 +164,7 @@ Config read_run_config(const RunFolder& run, const std::vector<std::string>& ove
 bool is_model_folder(const fs::path& folder) {
   const fs::path file = RunFolder(folder).config();
   if (!is_file(file)) return false;
-  const Json json = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = shallow_json(read_file(file));
   return json.is_object() && (json.contains("model_type") || json.contains("architectures"));
 }
 
@@ -176,7 +176,6 @@ std::string name_runs_in(const fs::path& folder, const std::string& command) {
   constexpr size_t kMostNames = 1000, kMostShown = 5;
   if (!is_folder(folder)) return "";
   std::vector<std::string> names = list_folder(folder);
-  std::sort(names.begin(), names.end());
   names.resize(std::min(names.size(), kMostNames));
   const std::string before = command.empty() ? "" : str("lmtrain ", command, " ");
   std::vector<std::string> shown;

@@ -21,7 +21,7 @@ std::string sealed_text(nlohmann::ordered_json config) {
   return config.dump(2) + "\n";
 }
 
-nlohmann::json sealed_json(std::string_view text) {
+nlohmann::json shallow_json(std::string_view text) {
   constexpr int kMaxDepth = 64;  // a value is written out recursively
   bool is_too_deep = false;
   auto json = nlohmann::json::parse(
@@ -35,7 +35,7 @@ nlohmann::json sealed_json(std::string_view text) {
 }
 
 Seal seal_of(std::string_view text) {
-  nlohmann::json json = sealed_json(text);
+  nlohmann::json json = shallow_json(text);
   if (!json.is_object() || !json.contains(kDigestKey)) return Seal::kNone;
   const nlohmann::json digest = json[kDigestKey];
   json.erase(kDigestKey);

@@ -18,10 +18,10 @@ inline constexpr const char* kDigestKey = "digest";
 // Replaces a digest that it has already. Throws nlohmann's type_error for text that is not UTF-8.
 std::string sealed_text(nlohmann::ordered_json config);
 
-// Parses the document, with its digest, which it does not check. Returns a discarded value
-// (is_discarded()) where the text is no JSON, or nested deeper than 64 levels. Comments are
-// allowed.
-nlohmann::json sealed_json(std::string_view text);
+// Parses a document of JSON, which may have comments. Returns a discarded value (is_discarded())
+// where the text is no JSON, or nested deeper than 64 levels: values are copied recursively. Of a
+// config it does not check the digest.
+nlohmann::json shallow_json(std::string_view text);
 
 // kGood: the digest fits. kBroken: it does not fit. kNone: there is no digest, or no JSON object.
 enum class Seal { kNone, kGood, kBroken };

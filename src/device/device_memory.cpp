@@ -38,7 +38,11 @@ void reset_peak_memory(const at::Device& device) {
 }
 
 std::optional<uint64_t> available_memory(const at::Device& device) {
-  if (device.is_cpu()) return available_bytes();
+  if (device.is_cpu()) {
+    std::optional<uint64_t> available = available_bytes();
+    if (available) *available += caching_allocator().bytes_waiting();
+    return available;
+  }
   auto* allocator = allocator_of(device);
   const auto stats = allocator->getDeviceStats(device.index());
   // The driver knows nothing of what the allocator keeps for later.

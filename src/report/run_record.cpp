@@ -35,11 +35,18 @@ std::string shortened(const std::string& text) {
   return text.substr(0, valid_utf8_prefix(text.substr(0, kLongestText))) + "...";
 }
 
+// A number as the line has it; empty if the field is none.
+std::string number_text(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number() ? found->dump() : "";
+}
+
 // "name value" for each field that is a number.
 void add_numbers(std::vector<std::string>& parts, const Json& line,
                  std::initializer_list<std::pair<const char*, const char*>> fields) {
   for (const auto& [key, name] : fields)
-    if (const auto value = number_at(line, key)) parts.push_back(str(name, " ", *value));
+    if (const std::string value = number_text(line, key); !value.empty())
+      parts.push_back(str(name, " ", value));
 }
 
 // "optimizer.lr from 0.003 to 0.001" for each setting that a resume has changed.
@@ -77,7 +84,8 @@ std::string describe(const std::string& kind, const Json& line) {
     parts.push_back("tensor " + tensor);
   add_changes(parts, line);
   if (kind == "rollback") {
-    if (const auto step = number_at(line, "step")) parts.push_back(str("back to step ", *step));
+    if (const std::string step = number_text(line, "step"); !step.empty())
+      parts.push_back("back to step " + step);
   }
   return shortened(join(parts, ", "));
 }
@@ -159,11 +167,9 @@ RunEvents read_run_events(const std::filesystem::path& file) {
 
 namespace {
 
-using Json = nlohmann::json;
-
 void read_settings_of(RunRecord& run, const std::filesystem::path& file) {
   const std::string text = read_file(file);
-  Json settings = sealed_json(text);
+  Json settings = shallow_json(text);
   if (!settings.is_object()) {
     run.notes.push_back(
         "config.json is damaged: it is no JSON object, so the settings are not shown");

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "config/digest.h"
 #include "formats/strict_json.h"
 
 namespace lmtrain {
@@ -230,22 +231,22 @@ std::string status_text(const RunFolder& run) {
 }
 
 // Returns the object in `text`; an empty one if there is none.
-Json object_in(const std::string& text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json::object();
+nlohmann::json object_in(const std::string& text) {
+  nlohmann::json json = shallow_json(text);
+  return json.is_object() ? json : nlohmann::json::object();
 }
 
 }  // namespace
 
 std::string status_state(const RunFolder& run) {
-  const Json state = object_in(status_text(run)).value("state", Json());
+  const auto state = object_in(status_text(run)).value("state", nlohmann::json());
   return state.is_string() ? state.get<std::string>() : "";
 }
 
 std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder) {
   const std::string text = status_text(run);
-  const Json json = object_in(text);
-  const auto says = [&](const char* key, const Json& value) {
+  const nlohmann::json json = object_in(text);
+  const auto says = [&](const char* key, const nlohmann::json& value) {
     return json.contains(key) && json[key] == value;
   };
   const bool said = says("state", "done") && says("step", step) &&

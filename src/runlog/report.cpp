@@ -1,7 +1,6 @@
 #include "runlog/report.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 #include "config/model_family.h"

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/examine.h"
@@ -51,7 +50,7 @@ int64_t checkpoint_of_branch(const RunFolder& from, std::optional<int64_t> step)
 Config config_of_branch(const Config& config, int64_t seed, const RunFolder& branch) {
   Config of_branch = config_of_seed(config, seed);
   of_branch.restart = {};
-  of_branch.name = branch.path().filename().string();
+  if (branch.path().has_filename()) of_branch.name = branch.path().filename().string();
   of_branch.run_dir = branch.path().string();
   return of_branch;
 }

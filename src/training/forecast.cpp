@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/read_file.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "checkpoint/run_folder.h"
 #include "config/model_family.h"
@@ -180,8 +180,10 @@ void write_ladder(const fs::path& folder, const LadderFile& ladder, const std::s
 std::optional<LadderFile> read_ladder(const fs::path& folder, const std::string& key) {
   if (!is_there(ladder_path(folder))) {
     const std::vector<std::string> names = list_folder_if_there(folder);
-    if (std::ranges::all_of(names, [](const std::string& name) { return name == ".lock"; }))
-      return std::nullopt;
+    const auto is_own = [](const std::string& name) {
+      return name == ".lock" || name == "ladder.json.tmp";  // as a kill may leave it
+    };
+    if (std::ranges::all_of(names, is_own)) return std::nullopt;
     throw Error(ErrorKind::kUsage, str("--to ", folder.string(),
                                        " holds other files and no forecast; give a new folder"));
   }
@@ -245,7 +247,7 @@ int train_rungs(const LadderFile& ladder, const Config& common, const fs::path& 
     Config config = common;
     config.name = rung.name;
     config.run_dir = run.path().string();
-    config.seed += rung.seed;
+    config.seed = seed_after(config.seed, rung.seed);
     config.optimizer.lr_factor *= rung.lr_factor;
     set_tokens(config, rung.tokens);
     set_model_size(config, rung.parameters);

@@ -34,7 +34,6 @@
 #include "distributed/connect.h"
 #include "distributed/launcher.h"
 #include "distributed/orders.h"
-#include "eval/eval_share.h"
 #include "prepare/given_tokenizer.h"
 #include "runlog/data_files.h"
 #include "runlog/run_log.h"
@@ -282,7 +281,9 @@ void print_status(const std::string& status, bool json) {
 int train(RestartableRun& training, bool json) {
   log_note(training.summary());
   log_warnings(training.warnings());
-  if (const std::optional<RunPlan> plan = training.plan())
+  // A plan walks over all steps.
+  if (const std::optional<RunPlan> plan =
+          training.config().forecast ? training.plan() : std::nullopt)
     write_expectation(training.config(), training.data(), training.folder(),
                       static_cast<double>(plan->targets));
   try {
@@ -497,6 +498,7 @@ int resume_run(const RunFolder& folder, const std::vector<std::string>& override
 int branch_run(const RunFolder& folder, const Branch& branch,
                const std::vector<std::string>& overrides, bool json) {
   require_storable(branch.run_dir);
+  require_storable(folder.path());
   require_new_run(RunFolder(branch.run_dir));
   const RunConfig origin = read_run_config(folder);
   const RunFolder from(folder.path(), origin.identity);

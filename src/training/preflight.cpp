@@ -21,7 +21,6 @@
 #include "eval/evaluate_tasks.h"
 #include "eval/samples.h"
 #include "model/round_weights.h"
-#include "optim/optimizer.h"
 #include "runlog/prometheus.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"

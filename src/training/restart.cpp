@@ -7,6 +7,7 @@
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
@@ -22,13 +23,6 @@
 
 namespace lmtrain {
 namespace {
-
-// Returns the seed that is `steps` after `seed`. After the largest comes 0, since no seed is
-// negative.
-int64_t seed_after(int64_t seed, int64_t steps) {
-  return static_cast<int64_t>((static_cast<uint64_t>(seed) + static_cast<uint64_t>(steps)) &
-                              static_cast<uint64_t>(INT64_MAX));
-}
 
 std::optional<double> first_eval_loss(const RunFolder& folder) {
   std::optional<double> loss;

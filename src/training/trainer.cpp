@@ -480,6 +480,18 @@ void Trainer::replan(const std::string& reason) {
 
 // ---- Evaluation ----
 
+template <class Work>
+auto Trainer::saving_first(const Work& work) {
+  try {
+    return work();
+  } catch (const UnreadRows& unread) {
+    save_and_end(unread.is_own() ? std::current_exception() : nullptr);
+  } catch (const std::exception&) {  // such as out of memory: the weights are sound
+    if (!processes_.is_only()) throw;
+    save_and_end(std::current_exception());
+  }
+}
+
 void Trainer::evaluate_now() {
   shards_.gather_masters(engine_.parameters());
   if (state_.eval_step == state_.step) return;
@@ -487,11 +499,11 @@ void Trainer::evaluate_now() {
   if (!eval_shard_) {
     if (!state_.eval_step) log_->no_held_out_text();
     state_.eval_step = state_.step;
-    log_->sampled(state_, write_samples());
+    log_->sampled(state_, saving_first([&] { return write_samples(); }));
     return log_->begin_lap();
   }
   const auto result = evaluate_held_out();
-  const auto tasks = result ? ask_tasks() : std::nullopt;
+  const auto tasks = result ? saving_first([&] { return ask_tasks(); }) : std::nullopt;
   consensus_.refresh();
   state_.eval_pending = !tasks;
   if (!tasks) return;
@@ -499,7 +511,7 @@ void Trainer::evaluate_now() {
   state_.eval_loss = result->all.loss();
   const bool saved = saved_ && saved_->step == state_.step;
   note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
-  const std::vector<SampledText> samples = write_samples();
+  const std::vector<SampledText> samples = saving_first([&] { return write_samples(); });
   log_->evaluated(state_, *result, *tasks);
   log_->sampled(state_, samples);
   if (!std::isfinite(result->all.loss())) {
@@ -508,7 +520,9 @@ void Trainer::evaluate_now() {
   }
   if (config_.checkpoint.keep_best == 0) return;
   if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
-  if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
+  // The end of a trial is saved already: without this evaluation, as in a run without trials.
+  const bool ends_trial = rules_.trial_end && ending_;
+  if (is_lowest(state_.evaluations, state_.step) && !ends_trial) save_checkpoint();
 }
 
 std::optional<Evaluation> Trainer::evaluate_held_out() {
@@ -518,15 +532,10 @@ std::optional<Evaluation> Trainer::evaluate_held_out() {
     return stop_signal() == 0;
   };
   state_.eval_pending = true;  // a run that ends during the evaluation makes it when it resumes
-  try {
+  return saving_first([&] {
     return evaluate(engine_.evaluation_model(), *eval_shard_, eval_sets_,
                     evaluation_options(config_, state_.micro), keep_going, processes_);
-  } catch (const UnreadRows& unread) {
-    save_and_end(unread.is_own() ? std::current_exception() : nullptr);
-  } catch (const std::exception&) {  // such as out of memory: the weights are sound
-    if (!processes_.is_only()) throw;
-    save_and_end(std::current_exception());
-  }
+  });
 }
 
 std::vector<SampledText> Trainer::write_samples() {

@@ -146,6 +146,10 @@ class Trainer {
   // if checkpoint.keep_best asks for it. Always gathers the masters first, which a save and a check
   // of the weights read.
   void evaluate_now();
+  // Returns what `work`, a part of an evaluation, returns. After an error of it, calls
+  // save_and_end().
+  template <class Work>
+  auto saving_first(const Work& work);
   // Returns the held-out loss of the masters; nothing when a process got a signal. If a process
   // cannot read its rows, it calls save_and_end().
   std::optional<Evaluation> evaluate_held_out();

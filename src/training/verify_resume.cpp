@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -125,7 +124,7 @@ class ComparedTraining {
 // has left.
 std::string scratch_name(const RunFolder& run) {
   const fs::path path = absolute_path(run.path());
-  return str(".", run.path().filename().string(), ".verify-",
+  return str(".", run.path().filename().string().substr(0, 200), ".verify-",
              hash128(str(path.string(), "\n", ::getuid())).hex().substr(0, 12));
 }
 

@@ -25,6 +25,13 @@ RestartableRun restartable(const TinyRun& tiny) {
 // A folder holds a run from here on.
 void begin_run(const TinyRun& tiny) { write_file_atomic(tiny.run.config(), "{}"); }
 
+std::vector<int64_t> evaluated_steps(const TinyRun& tiny) {
+  std::vector<int64_t> steps;
+  for (const Json& line : tiny.lines(tiny.run.metrics()))
+    if (line.contains("eval_loss")) steps.push_back(line["step"].get<int64_t>());
+  return steps;
+}
+
 TEST(RestartableRun, WithoutTrialsItIsOneTrainer) {
   const TinyRun alone(short_run(Json::object()));
   alone.trainer().run();
@@ -73,6 +80,22 @@ TEST(RestartableRun, TheBestCheckpointsOfATrialComeAlong) {
   EXPECT_EQ(restartable(tiny).run().exit_code, 0);
   EXPECT_EQ(tiny.run.checkpoint_steps(), (std::vector<int64_t>{16, 4, 0}));
   EXPECT_EQ(tiny.state(0).seed, tiny.state(16).seed);
+}
+
+// A trial that ends between two evaluations is ranked by one more, which is none of the run.
+TEST(RestartableRun, TheEvaluationThatRanksATrialIsNoneOfTheRun) {
+  for (const int64_t keep_best : {0, 1}) {
+    Json changes = short_run({{"seeds", 2}, {"tokens", "20%"}});
+    changes["checkpoint"]["keep_best"] = keep_best;
+    const TinyRun tiny(changes);
+    begin_run(tiny);
+    EXPECT_EQ(restartable(tiny).run().exit_code, 0);
+    Json of_seed = short_run(Json::object(), tiny.state(16).seed);
+    of_seed["checkpoint"]["keep_best"] = keep_best;
+    const TinyRun alone(of_seed);
+    alone.trainer().run();
+    EXPECT_EQ(evaluated_steps(tiny), evaluated_steps(alone)) << keep_best;
+  }
 }
 
 // As after a kill: the trials that have a result are not made again.

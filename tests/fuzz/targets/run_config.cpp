@@ -10,7 +10,7 @@ namespace lmtrain::fuzzing {
 namespace {
 
 std::string with_digest(std::string_view text) {
-  const nlohmann::json json = sealed_json(text);
+  const nlohmann::json json = shallow_json(text);
   return json.is_object() ? sealed_text(nlohmann::ordered_json::parse(json.dump()))
                           : std::string(text);
 }
