@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -164,7 +163,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       "bench", "Step time, throughput and peak memory of every length, on random tokens");
   add_config_options(*command, options->config, options->overrides);
   command->add_option("--steps", options->steps, "Steps to measure of each length")
-      ->check(positive_integer())
+      ->transform(integer_from(1))
       ->capture_default_str();
   command->add_option("--profile", options->profile,
                       "Write a Chrome trace of a step of each length to this file");

@@ -118,6 +118,11 @@ std::vector<std::string> arguments_of(int argc, const char* const* argv) {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
   }
+  // CLI11 takes "[a,b]" for a list of words, where a command takes several.
+  if (arguments[0] == "report" || arguments[0] == "average") {
+    for (std::string& word : arguments)
+      if (word.starts_with('[') && word.ends_with(']')) word.insert(0, "./");
+  }
   return arguments;
 }
 

@@ -294,12 +294,12 @@ void add_eval_command(CLI::App& app, Action& action) {
   command
       ->add_option("--max-length", options->load.max_length,
                    "Targets of a window (default: the model's)")
-      ->check(positive_integer());
+      ->transform(integer_from(1));
   add_load_options(*command, options->load);
   command
       ->add_option("--batch-tokens", options->batch_tokens,
                    "Positions of a batch; changes no result")
-      ->check(positive_integer())
+      ->transform(integer_from(1))
       ->capture_default_str();
   command
       ->add_option(

@@ -147,9 +147,9 @@ void add_generate_command(CLI::App& app, Action& action) {
   command
       ->add_option("--batch-size", options->batch_size,
                    "Prompts that are continued at once, of several (default: 8)")
-      ->check(positive_integer());
+      ->transform(integer_from(1));
   command->add_option("--max-tokens", options->sampling.max_tokens, "Tokens to draw at most")
-      ->check(integer_from_zero())
+      ->transform(integer_from(0))
       ->capture_default_str();
   command
       ->add_option("--temperature", options->sampling.temperature, "0: always the likeliest token")
@@ -158,7 +158,7 @@ void add_generate_command(CLI::App& app, Action& action) {
   command
       ->add_option("--top-k", options->sampling.top_k,
                    "Sample among so many of the likeliest tokens; 0: among all")
-      ->check(integer_from_zero())
+      ->transform(integer_from(0))
       ->capture_default_str();
   command
       ->add_option("--top-p", options->sampling.top_p,
@@ -171,7 +171,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->check(penalty())
       ->capture_default_str();
   command->add_option("--seed", options->sampling.seed, "Seed of the random sampling")
-      ->check(any_integer())
+      ->transform(integer_from(INT64_MIN))
       ->capture_default_str();
   add_load_options(*command, options->load);
   command->callback([options, prompt, &action] {

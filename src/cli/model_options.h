@@ -34,7 +34,7 @@ inline void add_target(CLI::App& command, TargetArguments& target) {
   CLI::Option* newest = command.add_flag("--last", target.last,
                                          "Of a run folder: the newest checkpoint, not the best");
   command.add_option("--step", target.step, "Of a run folder: the checkpoint of this step")
-      ->check(integer_from_zero())
+      ->transform(integer_from(0))
       ->excludes(newest);
 }
 

@@ -309,12 +309,16 @@ int show_plan(const PlanArguments& options) {
       preflight_errors({config, options.processes, &data, &run});
   std::optional<ExpectedPoint> expected;
   if (config.forecast && is_file(forecast_file(*config.forecast))) {
-    expected = expect_curve(config, data, static_cast<double>(plan.targets)).points.back();
+    try {
+      expected = expect_curve(config, data, static_cast<double>(plan.targets)).points.back();
+    } catch (const Error&) {
+      // One of the obstacles.
+    }
   }
   const Shown shown = {config,   data,    order, plan, room, obstacles, eval_targets.value_or(0),
                        warnings, expected};
   if (options.json) {
-    std::cout << to_json(shown).dump() << std::endl;
+    std::cout << to_json(shown).dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
   } else {
     std::cout << to_text(shown) << std::flush;
   }
@@ -335,6 +339,7 @@ void add_plan_command(CLI::App& app, Action& action) {
   command
       ->add_option("--processes", options->processes,
                    "Show the memory of one process of a run of this many (default: 1)")
+      ->transform(integer_from(1))
       ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options, &action] { action = [options] { return show_plan(*options); }; });

@@ -28,11 +28,6 @@ struct ResumeArguments {
   bool json = false;
 };
 
-CLI::Validator at_least_two() {
-  return allowed(str("an integer of at least 2, at most ", INT64_MAX),
-                 [](const std::string& text) { return is_integer(text) && number_of(text) >= 2; });
-}
-
 void print(const ResumeCheck& check, bool json) {
   if (json) {
     std::cout << nlohmann::ordered_json{{"equal", check.differences.empty()},
@@ -68,8 +63,9 @@ int resume(const ResumeArguments& options) {
   const RunFolder run = run_of_argument(options.run_dir, "resume");
   if (options.verify) return verify(run, options);
   if (!options.branch_dir.empty()) {
-    return branch_run(run, {options.from, absolute_path(options.branch_dir)}, options.overrides,
-                      options.json);
+    std::filesystem::path branch = absolute_path(options.branch_dir);
+    if (!branch.has_filename()) branch = branch.parent_path();  // a slash at its end
+    return branch_run(run, {options.from, branch}, options.overrides, options.json);
   }
   if (options.from) {
     throw Error(ErrorKind::kUsage,
@@ -94,7 +90,7 @@ void add_resume_command(CLI::App& app, Action& action) {
   command
       ->add_option("--from", options->from,
                    "Begin a new run, in --run-dir, from the checkpoint of this step")
-      ->check(integer_from_zero());
+      ->transform(integer_from(0));
   command
       ->add_option("--run-dir", options->branch_dir,
                    "A folder for a new run that begins from a checkpoint of this one")
@@ -103,7 +99,7 @@ void add_resume_command(CLI::App& app, Action& action) {
       ->add_option("--verify", options->verify,
                    "Leave the run as it is, and show that a resume is exact: train so many steps "
                    "straight on and with a resume in the middle, and compare all bits")
-      ->check(at_least_two())
+      ->transform(integer_from(2))
       ->excludes("--from", "--run-dir");
   command->add_flag("--json", options->json,
                     "Print the final status as a line of JSON on a terminal too; with --verify "

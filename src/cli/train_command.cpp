@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint/changed_settings.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/run_config.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -81,6 +82,10 @@ int train(const TrainArguments& options) {
     const std::vector<std::string> overrides = take_overrides(run, config, options.overrides);
     warn_of_overlooked(config, run, overrides);
     if (!options.dry_run) return resume_run(run, overrides, options.json);
+    const RunConfig own = read_run_config(run);
+    const RunFolder known(run.path(), own.identity);
+    changed_config(known, own.config, overrides);
+    newest_valid_checkpoint(known, /*skip_training_state=*/false);
     std::cout << "would go on with the run in " << run.path().string() << std::endl;
     return 0;
   }

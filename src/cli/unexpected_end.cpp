@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -62,9 +63,15 @@ void on_exit() {
   if (!g_exit_is_expected) end_for_lack_of_memory("a library ended the program");
 }
 
-// Before the libraries are initialised: they allocate.
+// Before the libraries are initialised: they allocate, and without a current folder one of them
+// ends the program.
 void install_before_main(int /*argc*/, char** /*argv*/, char** /*variables*/) {
   std::set_terminate(on_uncaught);
+  std::array<char, 4096> folder;
+  if (::getcwd(folder.data(), folder.size()) == nullptr && errno == ENOENT) {
+    say("lmtrain: the current folder was removed; cd to another one\n");
+    ::_exit(exit_code(ErrorKind::kUsage));
+  }
 }
 
 __attribute__((section(".preinit_array"),

@@ -107,11 +107,11 @@ std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Wind
   const int64_t length = windows[0].targets;
   const TargetLosses losses = model.target_losses(batch.to(model.device()));
   std::vector<double> nats(1 + num_parts, 0.0);
-  nats[0] = losses.sum.item<double>();
   const at::Tensor each = losses.each.cpu().contiguous();
   for (int64_t row = 0; row < rows; ++row) {
     const float* first = each.data_ptr<float>() + row * length;
     const double sum = std::accumulate(first, first + windows[row].targets, 0.0);
+    nats[0] += sum;
     for (const size_t part : {windows[row].set, windows[row].length})
       if (part != kNoPart) nats[1 + part] += sum;
   }

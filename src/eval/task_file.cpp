@@ -1,5 +1,4 @@
 // One file of records, and what is true of a task that nothing else is said of.
-#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -1,6 +1,5 @@
 // tasks.json: which files of a folder are tasks, and how each is asked.
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/examine.h"

@@ -78,8 +78,9 @@ void require_same_head(const TensorFiles& files) {
                  head.bytes.size() == embedding.bytes.size() &&
                  std::memcmp(head.bytes.data(), embedding.bytes.data(), head.bytes.size()) == 0;
   if (!is_same && head.dtype != embedding.dtype && head.shape == embedding.shape) {
-    is_same = at::equal(stored_values(head, where).to(at::kFloat),
-                        stored_values(embedding, where).to(at::kFloat));
+    is_same =
+        at::equal(stored_values(head, str(where, ": tensor ", kHead)).to(at::kFloat),
+                  stored_values(embedding, str(where, ": tensor ", kEmbedding)).to(at::kFloat));
   }
   if (is_same) return;
   throw Error(ErrorKind::kData,

@@ -1,7 +1,9 @@
 #include "model/parameters.h"
 
+#include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "config/model_family.h"
 #include "device/device.h"
 #include "device/dispatch.h"
 #include "device/gpu_normals.h"
@@ -127,7 +129,14 @@ ParameterLayout::ParameterLayout(const ModelConfig& model, int64_t vocab_size) {
   const int64_t f = model.intermediate_size;
   const int64_t q = model.num_attention_heads * model.resolved_head_dim();
   const int64_t kv = model.num_key_value_heads * model.resolved_head_dim();
-  attention_width_ = static_cast<double>(model.num_hidden_layers * q);
+  attention_width_ = static_cast<double>(model.num_hidden_layers) * static_cast<double>(q);
+  constexpr double kMost = 0x1p50;
+  const double all = count_parameters(model, vocab_size);
+  if (all > kMost) {
+    throw Error(ErrorKind::kConfig,
+                str("the model has ", format_count(all),
+                    " parameters; lower model.hidden_size or another of its sizes"));
+  }
 
   int64_t offset = add("model.embed_tokens.weight", {vocab_size, d});
   add_working(-1, "embed_tokens", {vocab_size, d}, offset);

@@ -17,7 +17,7 @@ ErrorCase run_case(const std::string& name, int exit_code, const Arguments& argu
             change(run);
             Arguments filled = arguments;
             for (std::string& argument : filled) {
-              if (argument == "{run}") argument = run.path();
+              if (argument.starts_with("{run}")) argument.replace(0, 5, run.path());
               if (argument == "{checkpoint}") argument = run.newest_checkpoint().string();
             }
             return filled;
@@ -85,6 +85,13 @@ std::vector<ErrorCase> target_cases() {
       run_case("ExportLastAndStep", 2,
                {"export", "{run}", "--last", "--step", "40", "--format", "hf", "--to", "no/such"},
                {"--last", "--step"}, nothing),
+      run_case("ExportGgufAmongCheckpoints", 2,
+               {"export", "{run}", "--format", "gguf", "--to", "{run}/checkpoints/step_00000099"},
+               {"replace or remove it"}, nothing),
+      run_case("ContinueDryRunOfAnotherSeed", 2,
+               {"train", "{run}/config.json", "--run-dir", "{run}", "--continue", "--dry-run",
+                "--set", "seed=5"},
+               {"cannot change seed on resume"}, nothing),
       command_case("EvalWithoutData", 2, {"eval", hf}, {"--data"}),
       command_case("EvalMissingData", 2, {"eval", hf, "--data", "no-such.txt"}, {"no-such.txt"}),
       command_case("EvalUndefinedVariable", 2, {"eval", hf, "--data", "${LMTRAIN_NO_SUCH}/a"},

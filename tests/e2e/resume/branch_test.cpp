@@ -22,7 +22,7 @@ TEST(Branch, WithoutAChangeEndsAsTheRunItself) {
   const auto before = contents(whole.run.folder());
   const RunDir branch(whole.fresh("branch"));
   const ProcessResult result =
-      lmtrain({"resume", whole.run.path(), "--from", "12", "--run-dir", branch.path()});
+      lmtrain({"resume", whole.run.path(), "--from", "12", "--run-dir", branch.path() + "/"});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(difference(branch, whole.run), "");
   EXPECT_EQ(contents(whole.run.folder()), before) << "the old run changed";

@@ -103,7 +103,7 @@ TEST(KeepBest, AfterOverfittingTheRunMeansItsBestCheckpoint) {
   EXPECT_EQ(run.checkpoint_steps().front(), best);
   EXPECT_NEAR(loss_of({run.path()}), lowest, 1e-6);
   EXPECT_NEAR(loss_of({run.path(), "--last"}), last, 1e-6);
-  EXPECT_NEAR(loss_of({run.path(), "--step", "120"}), last, 1e-6);
+  EXPECT_NEAR(loss_of({run.path(), "--step", "00000120"}), last, 1e-6);
   const std::string said = "checkpoint step " + std::to_string(best) + " of ";
   const Workspace workspace;
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
