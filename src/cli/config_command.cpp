@@ -147,8 +147,8 @@ int explain(const ConfigArguments& options) {
 
 int show(const ConfigArguments& options) {
   Config config = load_new_config(options.config, options.overrides);
-  choose_settings(
-      config, {.vocab_size = config.model.vocab_size.value_or(config.tokenizer.train.vocab_size)});
+  const int64_t pieces = config.tokenizer.train.vocab_size.value_or(kMostChosenPieces);
+  choose_settings(config, {.vocab_size = config.model.vocab_size.value_or(pieces)});
   if (options.json) {
     std::cout << config_to_json(config).dump() << std::endl;
   } else {

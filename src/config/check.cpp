@@ -56,10 +56,11 @@ void check_steps(const SequenceConfig& c, Rules& rules) {
   }
 }
 
-void check_sequence(const SequenceConfig& c, Rules& rules) {
+void check_sequence(const Config& config, Rules& rules) {
+  const SequenceConfig& c = config.sequence;
   const std::string min_key = "sequence.min_length";
   const std::string max_key = "sequence.max_length";
-  rules.require(c.min_length <= c.max_length, {min_key, max_key},
+  rules.require(takes_max_length(config) || c.min_length <= c.max_length, {min_key, max_key},
                 str("sequence.min_length ", c.min_length, " is above sequence.max_length ",
                     c.max_length, "; allowed: min_length <= max_length"));
   const bool buckets = c.batching == Batching::kBucket || c.batching == Batching::kPad;
@@ -98,19 +99,21 @@ void check_sequence(const SequenceConfig& c, Rules& rules) {
 void check_batch(const Config& config, Rules& rules) {
   const int64_t tokens = config.batch.tokens;
   const int64_t length = config.sequence.max_length;
-  const bool is_chosen = takes_max_length(config);
-  const int64_t rows = is_chosen ? shortest_max_length(config) : length;
-  rules.require(tokens % length == 0 || tokens % rows == 0, {"batch.tokens", "sequence.max_length"},
-                str("batch.tokens ", tokens, " is not a multiple of ",
-                    is_chosen ? "the shortest rows that are chosen, " : "sequence.max_length ",
-                    rows, "; nearest: ", (tokens / rows + 1) * rows));
+  const bool is_length_chosen = takes_max_length(config);
+  const bool is_batch_chosen = takes_recipe(config) && !config.origins.given("batch.tokens");
+  const int64_t rows = is_length_chosen ? shortest_max_length(config) : length;
+  const std::string of_rows =
+      str(is_length_chosen ? "the shortest rows that are chosen, " : "sequence.max_length ", rows);
+  rules.require(is_batch_chosen || tokens % rows == 0, {"batch.tokens", "sequence.max_length"},
+                str("batch.tokens ", tokens, " is not a multiple of ", of_rows,
+                    "; nearest: ", (tokens / rows + 1) * rows));
   if (!config.batch.micro_tokens) return;
   const int64_t micro = *config.batch.micro_tokens;
-  rules.require(micro % length == 0, {"batch.micro_tokens", "sequence.max_length"},
-                str("batch.micro_tokens ", micro, " is not a multiple of sequence.max_length ",
-                    length, "; nearest: ", (micro / length + 1) * length));
+  rules.require(micro % rows == 0, {"batch.micro_tokens", "sequence.max_length"},
+                str("batch.micro_tokens ", micro, " is not a multiple of ", of_rows,
+                    "; nearest: ", (micro / rows + 1) * rows));
   rules.require(
-      tokens % micro == 0, {"batch.micro_tokens", "batch.tokens"},
+      is_batch_chosen || tokens % micro == 0, {"batch.micro_tokens", "batch.tokens"},
       str("batch.micro_tokens ", micro, " does not divide batch.tokens ", tokens, " evenly"));
 }
 
@@ -148,8 +151,10 @@ void check_optimizer(const Config& config, Rules& rules) {
                 str("optimizer.cautious_decay needs weight decay that is applied to the weights "
                     "themselves, which optimizer.type ",
                     name_of(c.type), " does not do; allowed: false"));
+  // With model.size the width is known later, and end_choice() writes the groups.
+  const bool waits = config.model.size && !takes_recipe(config) && takes_base_width(c.type);
   rules.require(
-      !c.base_width, {"optimizer.base_width", "optimizer.type"},
+      !c.base_width || waits, {"optimizer.base_width", "optimizer.type"},
       takes_recipe(config)
           ? "optimizer.base_width is the width that optimizer.lr was found at, and optimizer.lr is "
             "not given; give it, or leave base_width out: the recipe follows the width"
@@ -205,6 +210,10 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
                 "data.train is missing: the files, folders or globs to train on, for example "
                 "\"data\": {\"train\": [\"corpus/**/*.txt\"]}");
   const bool held_out = config.data.eval.has_value() || config.data.eval_fraction > 0;
+  rules.require(config.restart.tokens.value > 0 ||
+                    (config.restart.seeds == 1 && !config.restart.on_divergence),
+                {"restart.tokens"},
+                "restart.tokens 0 is no trial; allowed: above 0, such as \"2%\"");
   rules.require(config.restart.seeds == 1 || held_out,
                 {"restart.seeds", "data.eval_fraction", "data.eval"},
                 str("restart.seeds ", config.restart.seeds,
@@ -223,22 +232,32 @@ void check_data(const Config& config, Rules& rules, const SettingReader& reader)
   constexpr int64_t kBytePieces = 256 + 3;     // and <unk>, <s>, </s>
   constexpr int64_t kByteBpeTokens = 256 + 2;  // and BOS, EOS
   const bool is_byte_bpe = train.type == TokenizerType::kByteBpe;
-  rules.require(!is_byte_bpe || train.vocab_size >= kByteBpeTokens,
+  if (!train.vocab_size) {
+    const int64_t least = is_byte_bpe ? kByteBpeTokens : train.byte_fallback ? kBytePieces + 1 : 1;
+    rules.require(
+        config.model.vocab_size.value_or(least) >= least, {"model.vocab_size"},
+        str("model.vocab_size ", config.model.vocab_size.value_or(0), " is below the ", least,
+            " pieces that a trained tokenizer has at least; raise it, or give "
+            "tokenizer.model"));
+    return;
+  }
+  const int64_t vocab_size = *train.vocab_size;
+  rules.require(!is_byte_bpe || vocab_size >= kByteBpeTokens,
                 {"tokenizer.train.vocab_size", "tokenizer.train.type"},
-                str("tokenizer.train.vocab_size ", train.vocab_size,
+                str("tokenizer.train.vocab_size ", vocab_size,
                     " is less than the 256 bytes and 2 special tokens of byte_bpe; allowed: at "
                     "least ",
                     kByteBpeTokens));
-  rules.require(is_byte_bpe || !train.byte_fallback || train.vocab_size > kBytePieces,
+  rules.require(is_byte_bpe || !train.byte_fallback || vocab_size > kBytePieces,
                 {"tokenizer.train.vocab_size", "tokenizer.train.byte_fallback"},
-                str("tokenizer.train.vocab_size ", train.vocab_size,
+                str("tokenizer.train.vocab_size ", vocab_size,
                     " leaves no room beside the 256 bytes of byte_fallback and 3 control pieces; "
                     "allowed: at least ",
                     kBytePieces + 1));
-  rules.require(config.model.vocab_size.value_or(train.vocab_size) >= train.vocab_size,
+  rules.require(config.model.vocab_size.value_or(vocab_size) >= vocab_size,
                 {"model.vocab_size", "tokenizer.train.vocab_size"},
                 str("model.vocab_size ", config.model.vocab_size.value_or(0),
-                    " is below tokenizer.train.vocab_size ", train.vocab_size,
+                    " is below tokenizer.train.vocab_size ", vocab_size,
                     "; lower that, or give tokenizer.model"));
 }
 
@@ -346,7 +365,7 @@ void check_attention_bias(const JsonNode* model_node, const ModelConfig& model,
 void check_config(const Config& config, SettingReader& reader) {
   Rules rules(reader);
   check_data(config, rules, reader);
-  check_sequence(config.sequence, rules);
+  check_sequence(config, rules);
   if (!completes_shape(config)) check_model(config.model, "model.", reader);
   check_model_size(config, rules);
   check_window(config, rules);

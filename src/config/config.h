@@ -61,7 +61,7 @@ enum class SettingKind {
 };
 
 struct TokenizerTrainConfig {
-  int64_t vocab_size = 8192;
+  std::optional<int64_t> vocab_size;  // none: vocab_size_for() of the text (config/recipe.h)
   TokenizerType type = TokenizerType::kBpe;
   bool byte_fallback = true;
   int64_t sample = 100'000'000;  // bytes of text
@@ -94,6 +94,10 @@ void add_settings(Table& t, TokenizerConfig& c) {
   t.section("tokenizer.train", "The tokenizer that is trained when none is given.");
   t.add("tokenizer.train.vocab_size", &c.train.vocab_size, "Number of pieces.")
       .range(32, 4'000'000)
+      .null_is(
+          "by the text to learn from: 1024 from 24 KB on, 2048 from 192 KB, 4096 from 1.5 MB, 8192 "
+          "from 12 MB; more where its characters need more, and fewer where it has no more pieces",
+          "auto")
       .used_if("tokenizer.model", {"null"});
   t.add("tokenizer.train.type", &c.train.type,
         "bpe and unigram give a sentencepiece model; byte_bpe gives a Hugging Face tokenizer.json "

@@ -122,7 +122,7 @@ constexpr FirstSetting kFirstSettings[] = {
     {"data.format", "", "text, lines, jsonl, parquet, ..."},
     {"init_from", "random", "weights to begin from: folder or run"},
     {"tokenizer.model", "trained", "a tokenizer.model or tokenizer.json"},
-    {"tokenizer.train.vocab_size", "", "pieces of a trained tokenizer"},
+    {"tokenizer.train.vocab_size", "auto", "pieces of a trained tokenizer"},
     {"model.size", "auto", "parameters, as 3M; or its parts:"},
     {"model.hidden_size", "auto", "width of the model"},
     {"model.num_hidden_layers", "auto", "depth of the model"},

@@ -115,6 +115,7 @@ void check_init_from(const Config& config, const InitFromFolder& folder, Setting
   // No parts of a saved model.
   theirs.activation_checkpointing = given.activation_checkpointing;
   theirs.initializer = given.initializer;
+  theirs.dropout = given.dropout;
   // In a Qwen's file the number is there also where it has no effect.
   if (theirs.model_type != ModelArchitecture::kMistral)
     theirs.sliding_window = given.sliding_window;

@@ -19,55 +19,20 @@
 namespace lmtrain {
 namespace {
 
-[[noreturn]] void throw_problems(const std::vector<std::string>& problems, ErrorKind kind) {
+// A file of another kind may have thousands of problems.
+[[noreturn]] void throw_problems(std::vector<std::string> problems, ErrorKind kind) {
+  constexpr size_t kMost = 50;
+  if (problems.size() > kMost) {
+    const size_t more = problems.size() - kMost;
+    problems.resize(kMost);
+    problems.push_back(str("and ", more, " more problems"));
+  }
   throw Error(kind, join(problems, "\n"));
 }
 
 std::string default_name(const std::string& origin) {
   const std::string stem = std::filesystem::path(origin).stem().string();
-  return stem.empty() || stem == ".." || !is_utf8(stem) ? "run" : stem;
-}
-
-// Returns the factor of the rate of a layer's matrix for a ratio of widths, base to own, with which
-// a step changes the outputs of the matrix by as much (Yang et al. 2022, 2203.03466). At one rate a
-// step of Adam's size changes them in proportion to the width, and one of Muon's, whose singular
-// values are equal, in proportion to its root, or, with `original`, by as much.
-double rate_ratio(const OptimizerConfig& optimizer, double widths) {
-  if (optimizer.type != OptimizerType::kMuon) return widths;
-  return optimizer.adjust_lr == AdjustLr::kMatchRmsAdamW ? std::sqrt(widths) : 1;
-}
-
-// Returns the groups that optimizer.base_width, which must be given, stands for.
-std::vector<OptimizerGroupConfig> groups_of_base_width(const Config& config) {
-  const OptimizerConfig& optimizer = config.optimizer;
-  const double widths =
-      static_cast<double>(*optimizer.base_width) / static_cast<double>(config.model.hidden_size);
-  std::vector<OptimizerGroupConfig> groups;
-  const auto add = [&](const char* pattern, double ratio) {
-    groups.push_back({pattern, optimizer.lr * ratio, std::nullopt});
-  };
-  add("model.layers.*_proj.weight", rate_ratio(optimizer, widths));
-  if (!config.model.tie_word_embeddings) add("lm_head.weight", widths);
-  return groups;
-}
-
-// Replaces optimizer.base_width by groups, which the run then keeps. They come after the given
-// groups, which win. The command that began a run may give the width again: it is cleared where the
-// groups of the run end with its groups. Any other width stays, and check_config() refuses it.
-void write_out_base_width(Config& config, bool is_of_run) {
-  OptimizerConfig& optimizer = config.optimizer;
-  if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
-  if (takes_recipe(config)) return;  // check_config refuses it
-  const std::vector<OptimizerGroupConfig> groups = groups_of_base_width(config);
-  const bool are_there = optimizer.groups.size() >= groups.size() &&
-                         std::equal(groups.rbegin(), groups.rend(), optimizer.groups.rbegin());
-  if (is_of_run && !are_there) return;
-  if (!is_of_run) optimizer.groups.insert(optimizer.groups.end(), groups.begin(), groups.end());
-  optimizer.base_width.reset();
-  std::map<std::string, std::string>& origins = config.origins.by_key;
-  origins.try_emplace("optimizer.groups",
-                      str("optimizer.base_width, ", origins["optimizer.base_width"]));
-  origins.erase("optimizer.base_width");
+  return stem.empty() || stem == "." || stem == ".." || !is_utf8(stem) ? "run" : stem;
 }
 
 // Defaults that follow another setting.
@@ -191,7 +156,8 @@ Config parse_config(std::string_view text, const std::string& origin,
   config.origins = reader.origins();
   config.origins.by_person = author == ConfigAuthor::kPerson;
   resolve_defaults(config);
-  write_out_base_width(config, /*is_of_run=*/author != ConfigAuthor::kPerson);
+  const bool is_of_run = author != ConfigAuthor::kPerson;
+  if (is_of_run || !config.model.size) write_out_base_width(config, is_of_run);
   if (folder.model) config.init_from = folder.folder;
   if (folder.tokenizer_model && !mentions_tokenizer_model(*json.root)) {
     config.tokenizer.model = folder.tokenizer_model;

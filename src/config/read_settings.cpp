@@ -132,6 +132,11 @@ void SettingReader::unknown_key(const JsonMember& member, const SettingTable& ta
       problem(member.key_where, pointer, std::string(removed->sentence));
     return;
   }
+  // The search below takes a millisecond; a file of another kind has thousands of keys.
+  constexpr size_t kMostExplained = 20;
+  constexpr size_t kLongestKey = 64;
+  if (++num_unknown_ > kMostExplained || member.key.size() > kLongestKey)
+    return problem(member.key_where, pointer, "unknown key");
   const std::string near = nearest_key(member.key, section, table);
   if (!near.empty()) {
     problem(member.key_where, pointer, "unknown key; did you mean \"" + near + "\"?");

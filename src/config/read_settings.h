@@ -87,6 +87,7 @@ class SettingReader {
   // max_position_embeddings beside rope_scaling or rope_parameters, where it is a length.
   std::optional<int64_t> max_positions_;
   std::vector<std::string> problems_;
+  size_t num_unknown_ = 0;  // keys
   std::set<std::string> bad_;
   ConfigOrigins origins_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "base/text.h"
 #include "config/model_family.h"
@@ -136,8 +137,13 @@ void choose_max_length(Config& config, const RunFacts& facts, double tokens, Cho
   const auto most = std::bit_floor(static_cast<uint64_t>(std::max(1.0, longest)));
   const int64_t shortest = shortest_max_length(config);
   int64_t length = std::max(shortest, std::min(static_cast<int64_t>(most), kLongest));
-  if (config.origins.given("batch.tokens"))
-    while (length > shortest && config.batch.tokens % length != 0) length /= 2;
+  const auto divides = [&](const char* key, int64_t value) {
+    return !config.origins.given(key) || value % length == 0;
+  };
+  while (length > shortest &&
+         !(divides("batch.tokens", config.batch.tokens) &&
+           divides("batch.micro_tokens", config.batch.micro_tokens.value_or(0))))
+    length = std::max(shortest, length / 2);
   chooser.choose(
       "sequence.max_length", sequence.max_length, length,
       str("by the ", format_count(seen), " tokens of text that the run sees; a batch has at least ",
@@ -147,11 +153,12 @@ void choose_max_length(Config& config, const RunFacts& facts, double tokens, Cho
 // The batch grows with the run's tokens: 1,024 at 1M, 2,048 at 2.2M and 4.4M were measured, and the
 // law gives 0.5M at 30B (Brown et al. 2020).
 int64_t batch_tokens(const Config& config, const RunFacts& facts, double tokens) {
-  const auto wanted = std::bit_floor(static_cast<uint64_t>(wanted_batch(config, tokens)));
+  constexpr int64_t kMost = int64_t{1} << 23;
+  const double at_most = std::min(wanted_batch(config, tokens), static_cast<double>(kMost));
+  const auto wanted = std::bit_floor(static_cast<uint64_t>(at_most));
   int64_t unit = config.sequence.max_length * std::max<int64_t>(1, facts.num_processes);
   if (config.batch.micro_tokens && config.origins.given("batch.micro_tokens"))
-    unit = std::max(unit, *config.batch.micro_tokens);
-  constexpr int64_t kMost = int64_t{1} << 23;
+    unit = std::lcm(unit, *config.batch.micro_tokens);
   const int64_t most = std::max(unit, kMost / unit * unit);
   return std::clamp(static_cast<int64_t>(wanted) / unit * unit, unit, most);
 }
@@ -271,6 +278,29 @@ void choose_adam_like(Config& config, double passes, Chooser& chooser) {
                  str("by the ", printed("%.1f", passes), " passes over the text"));
 }
 
+// Returns the factor of the rate of a layer's matrix for a ratio of widths, base to own, with which
+// a step changes the outputs of the matrix by as much (Yang et al. 2022, 2203.03466). At one rate a
+// step of Adam's size changes them in proportion to the width, and one of Muon's, whose singular
+// values are equal, in proportion to its root, or, with `original`, by as much.
+double rate_ratio(const OptimizerConfig& optimizer, double widths) {
+  if (optimizer.type != OptimizerType::kMuon) return widths;
+  return optimizer.adjust_lr == AdjustLr::kMatchRmsAdamW ? std::sqrt(widths) : 1;
+}
+
+// Returns the groups that optimizer.base_width, which must be given, stands for.
+std::vector<OptimizerGroupConfig> groups_of_base_width(const Config& config) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  const double widths =
+      static_cast<double>(*optimizer.base_width) / static_cast<double>(config.model.hidden_size);
+  std::vector<OptimizerGroupConfig> groups;
+  const auto add = [&](const char* pattern, double ratio) {
+    groups.push_back({pattern, optimizer.lr * ratio, std::nullopt});
+  };
+  add("model.layers.*_proj.weight", rate_ratio(optimizer, widths));
+  if (!config.model.tie_word_embeddings) add("lm_head.weight", widths);
+  return groups;
+}
+
 }  // namespace
 
 bool takes_recipe(const Config& config) {
@@ -297,6 +327,13 @@ bool takes_max_length(const Config& config) {
 int64_t shortest_max_length(const Config& config) {
   const bool is_given = config.origins.given("sequence.min_length");
   return is_given ? std::max(kShortest, config.sequence.min_length) : kShortest;
+}
+
+// Measured on 0.1 to 41 MB of text (docs/benchmarks/2026-11-27-recipe-grid.md).
+int64_t vocab_size_for(double text_bytes) {
+  int64_t size = 512;
+  for (double bytes = text_bytes; bytes >= 24e3 && size < kMostChosenPieces; bytes /= 8) size *= 2;
+  return size;
 }
 
 // 3 is the best of three ratios at 1.9M tokens (docs/recipe.md), and 20 is Hoffmann et al. 2022's
@@ -344,12 +381,33 @@ void choose_settings(Config& config, const RunFacts& facts) {
   LrScheduleConfig& schedule = config.lr_schedule;
   chooser.choose("lr_schedule.type", schedule.type, LrScheduleType::kLinear,
                  "a fall to nothing, in a line (Defazio et al. 2023)");
+  double warmup = 2;  // percent
+  if (schedule.type == LrScheduleType::kWsd &&
+      schedule.decay.unit == TrainingDuration::Unit::kPercent)
+    warmup = std::min(warmup, 100 - schedule.decay.value);
   chooser.choose("lr_schedule.warmup", schedule.warmup,
-                 TrainingDuration{2, TrainingDuration::Unit::kPercent}, "short");
+                 TrainingDuration{warmup, TrainingDuration::Unit::kPercent}, "short");
   chooser.choose("lr_schedule.min_ratio", schedule.min_ratio, 0.0, "a fall to nothing");
 }
 
+void write_out_base_width(Config& config, bool is_of_run) {
+  OptimizerConfig& optimizer = config.optimizer;
+  if (!optimizer.base_width || !takes_base_width(optimizer.type)) return;
+  if (takes_recipe(config)) return;  // check_config refuses it
+  const std::vector<OptimizerGroupConfig> groups = groups_of_base_width(config);
+  const bool are_there = optimizer.groups.size() >= groups.size() &&
+                         std::equal(groups.rbegin(), groups.rend(), optimizer.groups.rbegin());
+  if (is_of_run && !are_there) return;
+  if (!is_of_run) optimizer.groups.insert(optimizer.groups.end(), groups.begin(), groups.end());
+  optimizer.base_width.reset();
+  std::map<std::string, std::string>& origins = config.origins.by_key;
+  origins.try_emplace("optimizer.groups",
+                      str("optimizer.base_width, ", origins["optimizer.base_width"]));
+  origins.erase("optimizer.base_width");
+}
+
 void end_choice(Config& config) {
+  if (config.model.size) write_out_base_width(config, /*is_of_run=*/false);
   config.model.size.reset();
   config.train.time.reset();
 }

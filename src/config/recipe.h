@@ -45,8 +45,19 @@ int64_t shortest_max_length(const Config& config);
 // known. Call it again when more facts are known: it then replaces its earlier choices.
 void choose_settings(Config& config, const RunFacts& facts);
 // Ends the choice: clears model.size and train.time, since the shape and train.tokens now hold what
-// they stood for.
+// they stood for. With model.size, calls write_out_base_width().
 void end_choice(Config& config);
+
+// Replaces optimizer.base_width by groups, which the run then keeps. They come after the given
+// groups, which win. The command that began a run may give the width again: with `is_of_run`,
+// base_width is cleared where the groups of the run end with its groups. Any other width stays, and
+// check_config() refuses it.
+void write_out_base_width(Config& config, bool is_of_run);
+
+// Returns the number of pieces of a tokenizer that is trained on so many bytes of text, unless
+// tokenizer.train.vocab_size is given: a power of two from 512 to kMostChosenPieces.
+int64_t vocab_size_for(double text_bytes);
+inline constexpr int64_t kMostChosenPieces = 8192;
 
 // Returns the ratio of tokens to count_multiplied() by which the recipe chooses the size for a run
 // of `tokens` of new text: 1 up to 50K tokens, 3 at 2M, 20 from 1.2B on.

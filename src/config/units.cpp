@@ -1,7 +1,6 @@
 #include "config/units.h"
 
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -155,8 +154,10 @@ std::string write_tokens(double tokens) {
 std::optional<int64_t> parse_tokens(std::string_view text) {
   std::optional<Amount> amount = split_amount(text);
   if (!amount) return std::nullopt;
-  if (amount->unit == "tokens") amount->unit = "";
-  if (amount->unit.ends_with(" tokens")) amount->unit.remove_suffix(7);
+  if (amount->unit.ends_with("tokens")) {
+    amount->unit.remove_suffix(6);
+    if (amount->unit.ends_with(" ")) amount->unit.remove_suffix(1);
+  }
   return whole(*amount, kTokenUnits);
 }
 

@@ -169,7 +169,8 @@ void make_absolute(std::string& path) {
   if (path.find("://") != std::string::npos) return;  // an address, not a path of this machine
   std::filesystem::path relative = path;
   while (path.starts_with("./") && path.size() > 2) {
-    path.erase(0, 2);
+    path.erase(0, std::min(path.find_first_not_of('/', 1), path.size()));
+    if (path.empty()) path = ".";
     relative = path;
   }
   path = std::filesystem::absolute(relative).string();

@@ -78,7 +78,7 @@ constexpr uint64_t kMostKept = uint64_t{128} << 20;
 void add_fraction(Hasher& hasher, double fraction) { hasher.add(str(std::hexfloat, fraction)); }
 
 void add_tokenizer_settings(Hasher& hasher, const TokenizerTrainConfig& train) {
-  hasher.add(static_cast<uint64_t>(train.vocab_size))
+  hasher.add(static_cast<uint64_t>(train.vocab_size.value_or(0)))
       .add(name_of(train.type))
       .add(uint64_t{train.byte_fallback});
   hasher.add(static_cast<uint64_t>(train.sample));

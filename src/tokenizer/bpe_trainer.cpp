@@ -332,11 +332,13 @@ class BpeTrainer {
 
 }  // namespace
 
-BpePieces train_bpe(WordCounts words, int64_t budget, double coverage, uint64_t* work) {
+BpePieces train_bpe(WordCounts words, int64_t budget, double coverage, uint64_t* work,
+                    int64_t least_merges) {
   BpeTrainer trainer(std::move(words), coverage);
   BpePieces pieces;
   pieces.characters = trainer.characters();
-  pieces.merges = trainer.learn(budget - static_cast<int64_t>(pieces.characters.size()));
+  const int64_t rest = budget - static_cast<int64_t>(pieces.characters.size());
+  pieces.merges = trainer.learn(std::max(rest, least_merges));
   if (work != nullptr) *work = trainer.work();
   return pieces;
 }

@@ -23,10 +23,12 @@ struct BpePieces {
 };
 
 // Learns the most frequent characters, until they make up the share `coverage` (0 to 1) of the
-// text, then merges, up to `budget` pieces in all. There may be more characters than `budget`, and
-// fewer merges if no neighbours are left to join. A merge has at most 16 characters. It has at most
-// one space, in front, or is all spaces. `words` are UTF-8, as WordCounter::add() cuts them. `work`
-// and the errors are as in byte_bpe_trainer.h, with characters for bytes.
-BpePieces train_bpe(WordCounts words, int64_t budget, double coverage, uint64_t* work = nullptr);
+// text, then merges, up to `budget` pieces in all, but at least `least_merges` of them. There may
+// be more characters than `budget`, and fewer merges if no neighbours are left to join. A merge has
+// at most 16 characters. It has at most one space, in front, or is all spaces. `words` are UTF-8,
+// as WordCounter::add() cuts them. `work` and the errors are as in byte_bpe_trainer.h, with
+// characters for bytes.
+BpePieces train_bpe(WordCounts words, int64_t budget, double coverage, uint64_t* work = nullptr,
+                    int64_t least_merges = 0);
 
 }  // namespace lmtrain

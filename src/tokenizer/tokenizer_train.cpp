@@ -11,12 +11,14 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "config/recipe.h"
 #include "tokenizer/bpe_trainer.h"
 #include "tokenizer/byte_bpe_files.h"
 #include "tokenizer/byte_bpe_trainer.h"
@@ -71,6 +73,20 @@ std::string too_large(int64_t vocab_size, int64_t most) {
 std::string too_small(int64_t vocab_size, int64_t least) {
   return str("tokenizer.train.vocab_size ", vocab_size,
              " is less than the characters and bytes need: set it to at least ", least);
+}
+
+// Throws Error(kData) unless `vocab_size` is between the least that the text needs and the most
+// that it can fill.
+void require_size(int64_t vocab_size, int64_t least, int64_t most) {
+  if (vocab_size < least) throw Error(ErrorKind::kData, too_small(vocab_size, least));
+  if (vocab_size > most) throw Error(ErrorKind::kData, too_large(vocab_size, most));
+}
+
+// Of a vocabulary whose size is chosen, if the characters take all of vocab_size_for().
+constexpr int64_t kLeastMerges = 256;
+
+int64_t num_special_pieces(const TokenizerTrainConfig& config) {
+  return config.byte_fallback ? 3 + 256 : 3;
 }
 
 [[noreturn]] void fail_without_text() {
@@ -191,17 +207,20 @@ std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed
   WordCounting counting(num_threads, [] {
     return [](std::string_view text, WordCounter& counter) { counter.add(text); };
   });
-  feed([&](std::string_view text) { counting.add(text); });
+  double bytes = 0;
+  feed([&](std::string_view text) {
+    bytes += static_cast<double>(text.size());
+    counting.add(text);
+  });
   WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
-  const int64_t num_special = config.byte_fallback ? 3 + 256 : 3;
-  const BpePieces pieces = train_bpe(std::move(words), config.vocab_size - num_special, coverage);
+  const int64_t num_special = num_special_pieces(config);
+  const int64_t vocab_size = config.vocab_size.value_or(vocab_size_for(bytes));
+  const BpePieces pieces = train_bpe(std::move(words), vocab_size - num_special, coverage,
+                                     /*work=*/nullptr, config.vocab_size ? 0 : kLeastMerges);
   const auto num_characters = static_cast<int64_t>(pieces.characters.size());
   const int64_t size = num_special + num_characters + static_cast<int64_t>(pieces.merges.size());
-  if (config.vocab_size < num_special + num_characters) {
-    throw Error(ErrorKind::kData, too_small(config.vocab_size, num_special + num_characters));
-  }
-  if (config.vocab_size > size) throw Error(ErrorKind::kData, too_large(config.vocab_size, size));
+  if (config.vocab_size) require_size(vocab_size, num_special + num_characters, size);
   return bpe_model(pieces, config.byte_fallback, coverage);
 }
 
@@ -232,14 +251,17 @@ std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& confi
                                                     int num_threads) {
   const PreTokenizer pre_tokenizer = byte_bpe_pre_tokenizer();
   WordCounting counting(num_threads, [&] { return count_byte_bpe_words(pre_tokenizer); });
-  feed([&](std::string_view text) { counting.add(text); });
+  double bytes = 0;
+  feed([&](std::string_view text) {
+    bytes += static_cast<double>(text.size());
+    counting.add(text);
+  });
   WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
-  const int64_t vocab_size = config.train.vocab_size;
+  const int64_t vocab_size = config.train.vocab_size.value_or(vocab_size_for(bytes));
   const BpeModel model = train_byte_bpe(std::move(words), vocab_size - kNumByteBpeSpecials);
   const int64_t size = static_cast<int64_t>(model.tokens.size()) + kNumByteBpeSpecials;
-  if (vocab_size < size) throw Error(ErrorKind::kData, too_small(vocab_size, size));
-  if (vocab_size > size) throw Error(ErrorKind::kData, too_large(vocab_size, size));
+  if (config.train.vocab_size) require_size(vocab_size, size, size);
   return byte_bpe_files(model, config.add_bos.value_or(true));
 }
 
@@ -257,11 +279,46 @@ std::string explain(const std::string& message, int64_t vocab_size) {
   return str("sentencepiece cannot train a tokenizer: ", message);
 }
 
+int64_t num_characters(const std::vector<std::string>& chunks) {
+  std::unordered_set<char32_t> characters;
+  for (const std::string_view chunk : chunks) {
+    for (std::string_view rest = chunk; !rest.empty();) {
+      char32_t character = 0;
+      const size_t size = decode_utf8(rest, character);
+      if (size > 0) characters.insert(character);
+      rest.remove_prefix(std::max<size_t>(size, 1));  // a malformed byte
+    }
+  }
+  return static_cast<int64_t>(characters.size());
+}
+
+// sentencepiece's trainer leaves out chunks with U+2585, and learns no tab and no NUL. It ends the
+// process if nothing else is there.
+bool has_trainable_text(const std::vector<std::string>& chunks) {
+  return std::ranges::any_of(chunks, [](const std::string& chunk) {
+    return chunk.find("\xE2\x96\x85") == std::string::npos &&
+           chunk.find_first_not_of(std::string_view("\t\0", 2)) != std::string::npos;
+  });
+}
+
 std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& feed,
                                 double coverage) {
+  double bytes = 0;
+  std::vector<std::string> chunks;
+  feed([&](std::string_view text) {
+    bytes += static_cast<double>(text.size());
+    while (!text.empty()) {
+      chunks.emplace_back(text.substr(0, chunk_size(text)));
+      text.remove_prefix(chunks.back().size());
+    }
+  });
+  if (!has_trainable_text(chunks)) fail_without_text();
+  const int64_t vocab_size = config.vocab_size.value_or(std::max(
+      vocab_size_for(bytes), num_special_pieces(config) + num_characters(chunks) + kLeastMerges));
   const std::unordered_map<std::string, std::string> options = {
       {"model_type", "unigram"},
-      {"vocab_size", str(config.vocab_size)},
+      {"vocab_size", str(vocab_size)},
+      {"hard_vocab_limit", config.vocab_size ? "true" : "false"},
       {"byte_fallback", config.byte_fallback ? "true" : "false"},
       {"normalization_rule_name", "identity"},
       {"add_dummy_prefix", "false"},
@@ -276,19 +333,10 @@ std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& 
       {"max_sentence_length", "1048576"},
       {"minloglevel", "2"},
   };
-  std::vector<std::string> chunks;
-  feed([&](std::string_view text) {
-    while (!text.empty()) {
-      chunks.emplace_back(text.substr(0, chunk_size(text)));
-      text.remove_prefix(chunks.back().size());
-    }
-  });
-  if (chunks.empty()) fail_without_text();
   ChunkIterator iterator(chunks);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);
-  if (!status.ok())
-    throw Error(ErrorKind::kData, explain(status.error_message(), config.vocab_size));
+  if (!status.ok()) throw Error(ErrorKind::kData, explain(status.error_message(), vocab_size));
   return model;
 }
 

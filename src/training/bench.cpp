@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
+#include "config/recipe.h"
 #include "device/device.h"
 #include "device/device_memory.h"
 #include "device/profile.h"
@@ -21,7 +22,6 @@
 #include "training/matmul_rate.h"
 #include "training/memory_plan.h"
 #include "training/micro_batch_limits.h"
-#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -188,7 +188,7 @@ std::vector<int64_t> lengths_of(const SequenceConfig& sequence) {
 int64_t bench_vocab_size(const Config& config) {
   if (config.model.vocab_size) return *config.model.vocab_size;
   if (config.tokenizer.model) return Tokenizer::load(*config.tokenizer.model).vocab_size();
-  return config.tokenizer.train.vocab_size;
+  return config.tokenizer.train.vocab_size.value_or(kMostChosenPieces);
 }
 
 BenchResult run_bench(const Config& config, const BenchOptions& options,
@@ -240,6 +240,7 @@ BenchResult run_bench(const Config& config, const BenchOptions& options,
 std::vector<double> measure_steps(const Config& config, const std::vector<int64_t>& lengths,
                                   double seconds, int num_processes) {
   constexpr size_t kMost = 9;  // of one length
+  require_memory(config, num_processes);
   BenchRun run(config, {});
   const MicroBatchLimits fit = fitted(config, run, lengths);
   std::vector<double> means;

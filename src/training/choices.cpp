@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/elapsed.h"
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "batching/batch_order.h"
 #include "config/model_family.h"
+#include "config/parse.h"
 #include "config/recipe.h"
 #include "config/units.h"
 #include "device/device.h"
@@ -159,6 +161,9 @@ void resolve_choices(Config& config, const PreparedData& data, int num_processes
   if (!is_given) config.batch.micro_tokens.reset();
   end_choice(config);
   require_shape(config.model);
+  // What is chosen beside given settings must be a config that later commands can read.
+  if (config.origins.by_person && !config.init_from)
+    parse_config(config_to_json(config).dump(), "the chosen settings", {}, ConfigAuthor::kRun);
   if (!recipe) return;
   log_note(str("chosen (lmtrain config show says why): ",
                format_count(count_parameters(config.model, *config.model.vocab_size)),

@@ -76,9 +76,10 @@ void resolve_runtime(Config& config, const Processes& processes) {
 void resolve_vocab_size(Config& config, const Tokenizer& tokenizer) {
   if (!config.model.vocab_size) config.model.vocab_size = tokenizer.vocab_size();
   if (*config.model.vocab_size < tokenizer.vocab_size()) {
-    throw Error(ErrorKind::kConfig,
-                str("model.vocab_size is ", *config.model.vocab_size, ", the tokenizer has ",
-                    tokenizer.vocab_size(), " pieces; set it to at least that, or to null"));
+    throw Error(ErrorKind::kConfig, str("model.vocab_size is ", *config.model.vocab_size,
+                                        ", the tokenizer has ", tokenizer.vocab_size(),
+                                        " pieces; set it to at least that, or to null, or give "
+                                        "tokenizer.train.vocab_size"));
   }
 }
 

@@ -48,7 +48,8 @@ TEST_F(InitFromTest, GivesTheModelAndTheTokenizer) {
 TEST_F(InitFromTest, EqualKeysAndMaxPositionsDoNotContradict) {
   const Config config = parsed(members(
       R"("hidden_size": 64, "head_dim": 16, "max_position_embeddings": 5, "vocab_size": null,
-               "activation_checkpointing": true, "initializer": "zero_outputs")"));
+               "activation_checkpointing": true, "initializer": "zero_outputs", "dropout": 0.1)"));
+  EXPECT_EQ(config.model.dropout, 0.1);
   EXPECT_EQ(config.sequence.max_length, 1024);
   EXPECT_TRUE(config.model.activation_checkpointing);
 }

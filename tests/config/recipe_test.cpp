@@ -233,6 +233,48 @@ TEST(Recipe, ARunKeepsTheNumbers) {
   EXPECT_EQ(own.train, config.train);
 }
 
+// What is chosen beside given settings is a config that the run's later commands can read.
+TEST(Recipe, WhatIsChosenBesideGivenSettingsCanBeReadAgain) {
+  for (const char* members : {
+           R"("lr_schedule": {"type": "wsd", "decay": "99%"})",
+           R"("batch": {"micro_tokens": 2048}, "sequence": {"max_length": 1024})",
+           R"("batch": {"micro_tokens": 512})",
+           R"("batch": {"micro_tokens": 131072})",
+           R"("batch": {"tokens": 2000, "micro_tokens": 1000},
+              "sequence": {"batching": "pack", "min_length": 200})",
+           R"("sequence": {"batching": "pack", "max_length": 96})",
+           R"("sequence": {"min_length": 2048})",
+           R"("train": {"steps": 100000000000000})",
+       }) {
+    for (const int num_processes : {1, 3, 8}) {
+      Config config = chosen(members, {.text_tokens = 4e6, .num_processes = num_processes});
+      end_choice(config);
+      EXPECT_LE(config.sequence.min_length, config.sequence.max_length) << members;
+      EXPECT_LE(config.batch.tokens, 1 << 24) << members;
+      EXPECT_EQ(problems_of(config_to_json(config).dump(), {}), std::vector<std::string>())
+          << members << ", " << num_processes << " processes";
+    }
+  }
+}
+
+// The width of model.size is known when the choice ends.
+TEST(Recipe, ABaseWidthWaitsForTheWidthOfTheSize) {
+  const auto config_of = [](const std::string& model) {
+    return R"("optimizer": {"lr": 1e-3, "base_width": 256}, "train": {"tokens": "1M"}, "model": )" +
+           model;
+  };
+  Config config = chosen(config_of(R"({"size": "124M"})"));
+  end_choice(config);
+  EXPECT_EQ(config.model.hidden_size, 768);
+  EXPECT_EQ(config.optimizer.base_width, std::nullopt);
+  const Config given = parsed(config_of(R"({"hidden_size": 768, "num_attention_heads": 12})"));
+  EXPECT_EQ(config.optimizer.groups, given.optimizer.groups);
+  // The command that began the run may give both again.
+  const Config again = parse_config(config_to_json(config).dump(), "run.json",
+                                    {"optimizer.base_width=256"}, ConfigAuthor::kRun);
+  EXPECT_EQ(again.optimizer.groups, given.optimizer.groups);
+}
+
 // Parts that are given need not fit the parts that nobody has chosen yet.
 TEST(Recipe, PartsOfAShapeAreCheckedWithTheSizeThatCompletesThem) {
   const Config heads = chosen(R"("model": {"size": "5M", "num_attention_heads": 3})");
@@ -265,6 +307,17 @@ TEST(Recipe, SizesAndTimesThatCannotBeAreRefused) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("give train.tokens"), std::string::npos);
   }
+}
+
+TEST(Recipe, AVocabularyGrowsWithTheText) {
+  EXPECT_EQ(vocab_size_for(0), 512);
+  EXPECT_EQ(vocab_size_for(23'999), 512);
+  EXPECT_EQ(vocab_size_for(24'000), 1024);
+  EXPECT_EQ(vocab_size_for(320e3), 2048);
+  EXPECT_EQ(vocab_size_for(1e6), 2048);
+  EXPECT_EQ(vocab_size_for(5.7e6), 4096);
+  EXPECT_EQ(vocab_size_for(13e6), 8192);
+  EXPECT_EQ(vocab_size_for(1e12), 8192);
 }
 
 TEST(Recipe, ShowSaysWhy) {

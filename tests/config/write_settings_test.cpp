@@ -146,9 +146,10 @@ Config random_config(uint64_t seed) {
     c.model.hidden_size *= 16;
     c.model.intermediate_size = 16 * (1 + static_cast<int64_t>(random.below(64)));
   }
-  c.tokenizer.train.vocab_size += 260;
-  c.tokenizer.train.vocab_size = std::min<int64_t>(c.tokenizer.train.vocab_size, 4'000'000);
-  if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size + 1;
+  c.restart.tokens.value = std::max(c.restart.tokens.value, 1.0);
+  if (auto& vocab_size = c.tokenizer.train.vocab_size)
+    vocab_size = std::min<int64_t>(*vocab_size + 260, 4'000'000);
+  if (c.model.vocab_size) c.model.vocab_size = c.tokenizer.train.vocab_size.value_or(260) + 1;
   c.parallel.parts = int64_t{1} << random.below(7);
   c.optimizer.betas.resize(optimizer_defaults(c.optimizer.type).betas.size(), 0.5);
   c.optimizer.cautious_decay =
@@ -200,7 +201,7 @@ TEST(ShowConfig, MarksWhatAnotherVariantUses) {
     EXPECT_NE(shown.find(line), std::string::npos) << line << " in\n" << shown;
   };
   has("\"momentum\": 0.9,  // run.json:2; unused: optimizer.type is adamw\n");
-  has("\"vocab_size\": 8192,  // unused: tokenizer.model is given\n");
+  has("\"vocab_size\": \"auto\",  // unused: tokenizer.model is given\n");
   has("\"decay\": \"20%\",  // unused: lr_schedule.type is cosine\n");
   has("\"normuon\": false,  // unused: optimizer.type is adamw\n");
   has("\"normuon_beta2\": 0.95,  // unused: optimizer.normuon is false\n");
@@ -249,15 +250,17 @@ TEST(ConfigToJson, NamedSetsComeBackAsTheyWere) {
 
 TEST(MakePathsAbsolute, GlobsToo) {
   const std::string here = std::filesystem::current_path().string();
-  Config config =
-      parse_config(R"({"data": {"train": ["corpus/**/*.py", "/abs/*", "./x", "s3://b/k"],
+  Config config = parse_config(
+      R"({"data": {"train": ["corpus/**/*.py", "/abs/*", "./x", "s3://b/k", ".//y", "./."],
       "eval": ["../e"]}, "run_dir": "r", "tokenizer": {"model": "t.model"}})",
-                   "r.json", {});
+      "r.json", {});
   make_paths_absolute(config);
   EXPECT_EQ(config.data.train[0].path, here + "/corpus/**/*.py");
   EXPECT_EQ(config.data.train[1].path, "/abs/*");
   EXPECT_EQ(config.data.train[2].path, here + "/x");
   EXPECT_EQ(config.data.train[3].path, "s3://b/k");
+  EXPECT_EQ(config.data.train[4].path, here + "/y");
+  EXPECT_EQ(config.data.train[5].path, here + "/.");
   EXPECT_EQ((*config.data.eval)[0].path, here + "/../e");
   EXPECT_EQ(config.run_dir, here + "/r");
   EXPECT_EQ(config.tokenizer.model, here + "/t.model");

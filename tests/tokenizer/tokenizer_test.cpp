@@ -7,6 +7,8 @@
 #include <random>
 
 #include "base/file.h"
+#include "base/utf8.h"
+#include "config/recipe.h"
 #include "prepare/folder.h"
 #include "tokenizer/model_bytes.h"
 
@@ -156,7 +158,7 @@ TEST_P(TrainedTokenizer, AVocabularyTooLargeOrTooSmallNamesTheOneThatFits) {
   config.vocab_size = std::stoll(large.substr(large.find("at most ") + 8));
   EXPECT_EQ(Tokenizer(train(config, texts), "trained").vocab_size(), config.vocab_size)
       << "the named size works";
-  ++config.vocab_size;
+  ++*config.vocab_size;
   error_of(ErrorKind::kData, [&] { train(config, texts); });
   config.vocab_size = config.type == TokenizerType::kByteBpe ? 200 : 261;
   const std::string tiny = error_of(ErrorKind::kData, [&] { train(config, texts); });
@@ -164,8 +166,43 @@ TEST_P(TrainedTokenizer, AVocabularyTooLargeOrTooSmallNamesTheOneThatFits) {
   config.vocab_size = std::stoll(tiny.substr(tiny.find("at least ") + 9));
   EXPECT_EQ(Tokenizer(train(config, texts), "trained").vocab_size(), config.vocab_size)
       << "the named size works";
-  --config.vocab_size;
+  --*config.vocab_size;
   error_of(ErrorKind::kData, [&] { train(config, texts); });
+}
+
+// A chosen size never fails: little text, many characters, and text for more pieces.
+TEST_P(TrainedTokenizer, ASizeThatIsNotGivenIsChosenByTheText) {
+  TokenizerTrainConfig config = small(GetParam());
+  config.vocab_size.reset();
+  const auto trained = [&](const std::vector<std::string>& texts) {
+    const Tokenizer tokenizer(train(config, texts), "trained");
+    for (const std::string& text : texts) {
+      if (!is_utf8(text)) continue;
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+    }
+    return tokenizer.vocab_size();
+  };
+  for (const char* text : {"a", "\n", "A short text, too short for much.\n"}) {
+    EXPECT_GT(trained({text}), 256) << text;
+    EXPECT_LT(trained({text}), 512) << text;
+  }
+  std::string characters;  // 4,096 of three bytes each
+  for (int c = 0; c < 4096; ++c) {
+    for (int twice = 0; twice < 2; ++twice)
+      characters += {static_cast<char>(0xE4 + (c >> 12)), static_cast<char>(0x80 | (c >> 6 & 0x3F)),
+                     static_cast<char>(0x80 | (c & 0x3F))};
+  }
+  const int64_t least = config.type == TokenizerType::kByteBpe ? 500 : 4000;
+  EXPECT_GT(trained({characters}), least);
+  EXPECT_GT(trained({"bad \xFF byte, cut character \xE2\x82"}), 256);
+  std::mt19937_64 random(3);
+  std::string words;
+  while (words.size() < 140'000) {
+    for (uint64_t letters = 3 + random() % 5; letters > 0; --letters)
+      words += static_cast<char>('a' + random() % 26);
+    words += ' ';
+  }
+  EXPECT_EQ(trained({words}), vocab_size_for(static_cast<double>(words.size())));
 }
 
 TEST_P(TrainedTokenizer, NoText) {
