@@ -198,11 +198,11 @@ std::optional<double> known_peak_flops(const at::Device& device, at::ScalarType 
   for (const auto& [part, teraflops] : kPeaks) {
     const size_t offset = name.find(part);
     if (offset == std::string::npos) continue;
-    // Not GPUs of less power: "RTX A1000", "H100 PCIe", "H100 NVL".
+    // Not GPUs of less power: "RTX A1000", "H100 PCIe", "H100 NVL", and parts of one: "MIG".
     const std::string rest = name.substr(offset + std::strlen(part));
     const bool is_word = rest.empty() || std::isdigit(static_cast<unsigned char>(rest[0])) == 0;
-    if (!is_word || rest.find("PCIe") != std::string::npos || rest.find("NVL") != std::string::npos)
-      continue;
+    const auto names = [&](const char* variant) { return rest.find(variant) != std::string::npos; };
+    if (!is_word || names("PCIe") || names("NVL") || names("MIG")) continue;
     return teraflops * 1e12;
   }
   return std::nullopt;

@@ -215,15 +215,24 @@ class GlooProcesses final : public Processes {
 
   void barrier() override { all_gather_values(std::vector<double>{0}); }
 
+  // In pieces: the store takes no value above 8 MiB. Their number comes last.
   void broadcast_order(const std::string& message) override {
-    guarded("broadcast_order", [&] { store_->set(str("order/", num_orders_++), message); });
+    constexpr size_t kPiece = size_t{1} << 20;
+    const std::string key = str("order/", num_orders_++);
+    const size_t count = (message.size() + kPiece - 1) / kPiece;
+    guarded("broadcast_order", [&] {
+      for (size_t i = 0; i < count; ++i)
+        store_->set(str(key, "/", i), message.substr(i * kPiece, kPiece));
+      store_->set(key, str(count));
+    });
   }
 
   std::string receive_order() override {
     const auto message = std::make_shared<std::string>();
     wait({0}, [store = store_, key = str("order/", num_orders_++), message] {
       if (!store->check({key})) return false;
-      *message = store->get_to_str(key);
+      const size_t count = std::stoul(store->get_to_str(key));
+      for (size_t i = 0; i < count; ++i) *message += store->get_to_str(str(key, "/", i));
       return true;
     });
     return *message;

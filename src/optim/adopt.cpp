@@ -21,6 +21,8 @@ class Adopt : public RangeRule {
   // Updates only the tensors for which `takes` returns true.
   Adopt(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
 
+  int64_t scratch_bytes() const override { return 2 * largest_range_bytes(); }
+
  private:
   void update_range(const UpdateStep& step, const RangeView& view) override;
 

@@ -1,5 +1,7 @@
 #include "optim/range_rule.h"
 
+#include <algorithm>
+
 #include "device/torch_headers.h"
 
 namespace lmtrain {
@@ -9,6 +11,12 @@ RangeRule::RangeRule(const OptimizerConfig& config, Parameters& parameters,
     : hyperparameters_(config),
       parameters_(parameters),
       moments_(config, parameters, names, takes) {}
+
+int64_t RangeRule::largest_range_bytes() const {
+  int64_t largest = 0;
+  for (const FlatRange& range : ranges()) largest = std::max(largest, range.size);
+  return largest * static_cast<int64_t>(parameters_.master().element_size());
+}
 
 void RangeRule::update(const UpdateStep& step, const at::Tensor& grad) {
   const at::NoGradGuard no_grad;

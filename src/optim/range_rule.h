@@ -30,7 +30,8 @@ class RangeRule : public Optimizer {
 
   const Hyperparameters& hyperparameters() const { return hyperparameters_; }
   const std::vector<FlatRange>& ranges() const { return moments_.ranges(); }
-  const FlatMoments& moments() const { return moments_; }
+  // Returns the bytes of a temporary as large as the largest range.
+  int64_t largest_range_bytes() const;
   at::Tensor moment(size_t i, const RangeView& view) const {
     return moments_.moment(i, view.range);
   }

@@ -11,7 +11,9 @@
 // correction. A side longer than max_precond_dim, the vocabulary, and tensors of one dimension are
 // not rotated. With cautious_decay the weights before their step say which decay after it. The
 // state is exp_avg (m), exp_avg_sq (v), L, R, Q_L, Q_R.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "device/torch_headers.h"
@@ -31,6 +33,7 @@ class Soap : public Optimizer {
   // Updates only the tensors for which `takes` returns true.
   Soap(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes);
   void update(const UpdateStep& step, const at::Tensor& grad) override;
+  int64_t scratch_bytes() const override;
   const std::vector<OptimizerBuffer>& buffers() const override { return buffers_; }
 
  private:
@@ -161,6 +164,20 @@ void Soap::allocate(Batch& batch, const at::Tensor& like) {
     batch.right = {new_buffer("R", {count, batch.columns, batch.columns}),
                    new_buffer("Q_R", {count, batch.columns, batch.columns})};
   }
+}
+
+// Gradients, turned gradients, directions and a product of each shape, which the allocator keeps
+// apart; and the largest product of a side.
+int64_t Soap::scratch_bytes() const {
+  int64_t numbers = 0, product = 0;
+  for (const Batch& batch : batches_) {
+    const auto count = static_cast<int64_t>(batch.specs.size());
+    numbers += 4 * count * batch.rows * batch.columns;
+    for (const auto& [rotates, size] :
+         {std::pair(batch.rotates_left, batch.rows), std::pair(batch.rotates_right, batch.columns)})
+      if (rotates) product = std::max(product, count * size * size);
+  }
+  return (numbers + product) * static_cast<int64_t>(parameters_.master().element_size());
 }
 
 void Soap::update(const UpdateStep& step, const at::Tensor& grad) {

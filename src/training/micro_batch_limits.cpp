@@ -65,6 +65,7 @@ std::string explain_plan(const Config& config, const MemoryPlan& plan, int64_t l
   add("activations", plan.activations);
   add("logits", plan.logits);
   add("operators", plan.temporaries);
+  add("update", plan.update);
   return str("the plan for ", counted(rows, "row"), " of length ", length,
              " at once: ", join(parts, ", "), "; ", key_to_change(config, plan, length, rows));
 }
