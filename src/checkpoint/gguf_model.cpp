@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/model_family.h"
 
 namespace lmtrain {
 namespace {
@@ -58,26 +59,6 @@ RopeType rope_type(const ModelConfig& model) {
 bool is_llama_of_gguf(const ModelConfig& model) {
   return model.model_type == ModelArchitecture::kLlama ||
          model.model_type == ModelArchitecture::kMistral;
-}
-
-void require_known_scaling(const ModelConfig& model) {
-  if (rope_type(model) == RopeType::kLlama3 && !is_llama_of_gguf(model)) {
-    throw Error(ErrorKind::kConfig,
-                str("llama.cpp computes no ", model.has_qk_norm() ? "Qwen3" : "Qwen2",
-                    " with the scaled positions of rope_type \"llama3\"; export it with --format "
-                    "hf"));
-  }
-  if (rope_type(model) != RopeType::kYarn) return;
-  RopeScalingConfig plain = *model.rope_scaling;
-  const RopeScalingConfig defaults;
-  plain.attention_factor = plain.mscale = plain.mscale_all_dim = std::nullopt;
-  plain.beta_fast = defaults.beta_fast;
-  plain.beta_slow = defaults.beta_slow;
-  plain.truncate = defaults.truncate;
-  if (plain == *model.rope_scaling) return;
-  throw Error(ErrorKind::kConfig,
-              "llama.cpp computes rope_type \"yarn\" with the default attention_factor, beta_fast, "
-              "beta_slow and truncate, and the model has others; export it with --format hf");
 }
 
 // The keys of positions that are divided by one number, or by yarn.
@@ -162,7 +143,8 @@ GgufType gguf_type_of(const std::vector<int64_t>& shape, GgufType type) {
 }
 
 void add_gguf_model(const ModelConfig& model, const GgufFacts& facts, GgufMetadata& metadata) {
-  require_known_scaling(model);
+  if (const std::string why = why_not_for_llama_cpp(model); !why.empty())
+    throw Error(ErrorKind::kConfig, why + "; export it with --format hf");
   const std::string architecture(
       name_of(is_llama_of_gguf(model) ? ModelArchitecture::kLlama : model.model_type));
   metadata.add_text("general.architecture", architecture);

@@ -86,6 +86,28 @@ std::vector<ModelConfig> family_of(const ModelConfig& model) {
   return family;
 }
 
+std::string why_not_for_llama_cpp(const ModelConfig& model) {
+  if (!model.rope_scaling) return "";
+  const RopeScalingConfig& scaling = *model.rope_scaling;
+  // llama.cpp computes queries and keys of these with neighbours as pairs.
+  const bool is_llama = model.model_type == ModelArchitecture::kLlama ||
+                        model.model_type == ModelArchitecture::kMistral;
+  if (scaling.rope_type == RopeType::kLlama3 && !is_llama) {
+    return str("llama.cpp computes no ", model.has_qk_norm() ? "Qwen3" : "Qwen2",
+               " with the scaled positions of rope_type \"llama3\"");
+  }
+  if (scaling.rope_type != RopeType::kYarn) return "";
+  RopeScalingConfig plain = scaling;
+  const RopeScalingConfig defaults;
+  plain.attention_factor = plain.mscale = plain.mscale_all_dim = std::nullopt;
+  plain.beta_fast = defaults.beta_fast;
+  plain.beta_slow = defaults.beta_slow;
+  plain.truncate = defaults.truncate;
+  if (plain == scaling) return "";
+  return "llama.cpp computes rope_type \"yarn\" with the default attention_factor, beta_fast, "
+         "beta_slow and truncate, and the model has others";
+}
+
 std::string model_text(const ModelConfig& model, int64_t num_parameters) {
   return str(format_count(static_cast<double>(num_parameters)), " parameters, ",
              counted(model.num_hidden_layers, "layer"), ", hidden size ", model.hidden_size,

@@ -26,6 +26,9 @@ void set_multiplied(ModelConfig& model, int64_t vocab_size, double multiplied);
 // Returns `model` in every shape of the family, the smallest first.
 std::vector<ModelConfig> family_of(const ModelConfig& model);
 
+// Returns why llama.cpp cannot compute `model`; empty if it can.
+std::string why_not_for_llama_cpp(const ModelConfig& model);
+
 // Returns "1.2M parameters, 4 layers, hidden size 128, vocabulary 512". `model` is resolved.
 std::string model_text(const ModelConfig& model, int64_t num_parameters);
 

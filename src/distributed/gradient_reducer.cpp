@@ -12,17 +12,8 @@
 namespace lmtrain {
 namespace {
 
-// The gradient of one process is the sum.
-class NoReducer final : public GradientReducer {
- public:
-  bool overlaps() const override { return false; }
-  void begin_step() override {}
-  void gradient_ready(const ElementRange& /*elements*/) override {}
-  bool has_begun() const override { return false; }
-  void finish() override {}
-};
-
-// Sums the whole gradient at once, after the backward pass, in the fastest order.
+// Sums the whole gradient at once, after the backward pass, in the fastest order. The gradient of
+// one process is the sum.
 class WholeReducer final : public GradientReducer {
  public:
   WholeReducer(Processes& processes, at::Tensor gradient)
@@ -98,7 +89,7 @@ std::unique_ptr<GradientReducer> make_gradient_reducer(Processes& processes,
                                                        OptimizerShards& shards, Llama& model,
                                                        const at::Tensor& gradient) {
   const ParameterLayout& layout = model.parameters().layout();
-  if (processes.is_only()) return std::make_unique<NoReducer>();
+  if (processes.is_only()) return std::make_unique<WholeReducer>(processes, gradient);
   if (shards.divides_weights()) return read_divided_weights(processes, shards, model, gradient);
   const auto by_chunk = [&](std::vector<DividedRange> chunks, bool gathers) {
     return std::make_unique<ChunkReducer>(shards.threads(), layout, gradient, std::move(chunks),

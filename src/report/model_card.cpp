@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "config/model_family.h"
 #include "config/parse.h"
 #include "config/settings.h"
 #include "report/static_chart.h"
@@ -371,9 +372,7 @@ std::string use_section(const CardFacts& facts) {
              "print(tokenizer.decode(model.generate(**ids, max_new_tokens=50)[0]))\n") +
       "\nWith lmtrain, in this folder:\n\n" +
       fenced("sh", "lmtrain generate . --prompt \"Once upon a time\"\n");
-  const bool has_scaled_rope =
-      facts.model.rope_scaling && facts.model.rope_scaling->rope_type == RopeType::kLlama3;
-  if (!facts.model.has_qk_norm() || !has_scaled_rope) {
+  if (why_not_for_llama_cpp(facts.model).empty()) {
     text += "\nWith llama.cpp, if it knows the rule of the tokenizer:\n\n" +
             fenced("sh",
                    "lmtrain export . --format gguf --to model.gguf\n"

@@ -124,6 +124,16 @@ TEST_F(ModelCardTest, SaysModelRecipeDataAndResults) {
   EXPECT_EQ(card, model_card(facts(config_of())));
 }
 
+TEST_F(ModelCardTest, NamesNoCommandThatExportRefuses) {
+  const auto card_of = [&](const std::string& model) {
+    return model_card(facts(config_of(R"("model": {"model_type": )" + model + "}")));
+  };
+  EXPECT_TRUE(has(card_of(R"("qwen2")"), "--format gguf"));
+  const std::string scaled = R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8})";
+  EXPECT_TRUE(has(card_of(R"("llama")" + scaled), "--format gguf"));
+  EXPECT_FALSE(has(card_of(R"("qwen2")" + scaled), "--format gguf"));
+}
+
 // The config in the card, with the paths in their places, is the recipe of the run.
 TEST_F(ModelCardTest, ItsConfigTrainsTheModelAgain) {
   const std::string card = model_card(facts(config_of(
