@@ -11,10 +11,10 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
-#include "config/digest.h"
 #include "config/init_from.h"
 #include "device/work_queue.h"
 #include "formats/manifest.h"
+#include "formats/strict_json.h"
 #include "formats/tensor_files.h"
 #include "model/hf_folder.h"
 #include "tokenizer/model_proto.h"
@@ -63,9 +63,18 @@ std::optional<Tokenizer> tokenizer_of_weights(const fs::path& folder) {
   }
 }
 
+// Returns a tokenizer.json; a discarded value if it cannot be read.
+nlohmann::json tokenizer_json(const std::string& bytes) {
+  try {
+    return parse_strict_json(bytes, {.max_depth = 64});
+  } catch (const Error&) {
+    return nlohmann::json(nlohmann::json::value_t::discarded);
+  }
+}
+
 // Returns the pieces of a Hugging Face tokenizer.json by id; empty if it has another form.
 std::vector<std::string> pieces_of_json(const std::string& bytes) {
-  const auto json = shallow_json(bytes);
+  const auto json = tokenizer_json(bytes);
   std::vector<std::string> pieces;
   if (!json.is_object() || !json.contains("model") || !json["model"].is_object()) return pieces;
   const nlohmann::json vocabulary = json["model"].value("vocab", nlohmann::json());
@@ -106,8 +115,8 @@ std::string difference(const std::vector<std::string>& given,
 // Which part that decides ids is another in two tokenizer.json; empty when there is none.
 std::string difference_of_json(const std::string& given, const std::string& theirs) {
   if (given == theirs) return "";
-  const auto a = shallow_json(given);
-  const auto b = shallow_json(theirs);
+  const auto a = tokenizer_json(given);
+  const auto b = tokenizer_json(theirs);
   if (!a.is_object() || !b.is_object()) return "";
   for (const char* part : {"model", "added_tokens", "normalizer", "pre_tokenizer"}) {
     if (a.value(part, nlohmann::json()) != b.value(part, nlohmann::json()))

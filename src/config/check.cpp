@@ -102,14 +102,19 @@ void check_batch(const Config& config, Rules& rules) {
   const bool is_length_chosen = takes_max_length(config);
   const bool is_batch_chosen = takes_recipe(config) && !config.origins.given("batch.tokens");
   const int64_t rows = is_length_chosen ? shortest_max_length(config) : length;
+  // Another length that may be chosen is a power of two.
+  const auto power = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
+  const auto fits = [&](int64_t count) {
+    return count % rows == 0 || (is_length_chosen && count % power == 0);
+  };
   const std::string of_rows =
       str(is_length_chosen ? "the shortest rows that are chosen, " : "sequence.max_length ", rows);
-  rules.require(is_batch_chosen || tokens % rows == 0, {"batch.tokens", "sequence.max_length"},
+  rules.require(is_batch_chosen || fits(tokens), {"batch.tokens", "sequence.max_length"},
                 str("batch.tokens ", tokens, " is not a multiple of ", of_rows,
                     "; nearest: ", (tokens / rows + 1) * rows));
   if (!config.batch.micro_tokens) return;
   const int64_t micro = *config.batch.micro_tokens;
-  rules.require(micro % rows == 0, {"batch.micro_tokens", "sequence.max_length"},
+  rules.require(fits(micro), {"batch.micro_tokens", "sequence.max_length"},
                 str("batch.micro_tokens ", micro, " is not a multiple of ", of_rows,
                     "; nearest: ", (micro / rows + 1) * rows));
   rules.require(

@@ -140,10 +140,14 @@ void choose_max_length(Config& config, const RunFacts& facts, double tokens, Cho
   const auto divides = [&](const char* key, int64_t value) {
     return !config.origins.given(key) || value % length == 0;
   };
-  while (length > shortest &&
-         !(divides("batch.tokens", config.batch.tokens) &&
-           divides("batch.micro_tokens", config.batch.micro_tokens.value_or(0))))
-    length = std::max(shortest, length / 2);
+  const auto fits = [&] {
+    return divides("batch.tokens", config.batch.tokens) &&
+           divides("batch.micro_tokens", config.batch.micro_tokens.value_or(0));
+  };
+  const auto least_power = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(shortest)));
+  while (length > least_power && !fits()) length /= 2;
+  for (const int64_t last : {shortest, least_power})
+    if (!fits()) length = last;
   chooser.choose(
       "sequence.max_length", sequence.max_length, length,
       str("by the ", format_count(seen), " tokens of text that the run sees; a batch has at least ",

@@ -498,12 +498,17 @@ void Trainer::evaluate_now() {
   log_->begin_lap();
   if (!eval_shard_) {
     if (!state_.eval_step) log_->no_held_out_text();
+    state_.eval_pending = true;  // until the samples are there
+    const std::vector<SampledText> samples = saving_first([&] { return write_samples(); });
+    state_.eval_pending = false;
     state_.eval_step = state_.step;
-    log_->sampled(state_, saving_first([&] { return write_samples(); }));
+    log_->sampled(state_, samples);
     return log_->begin_lap();
   }
   const auto result = evaluate_held_out();
   const auto tasks = result ? saving_first([&] { return ask_tasks(); }) : std::nullopt;
+  const std::vector<SampledText> samples =
+      tasks ? saving_first([&] { return write_samples(); }) : std::vector<SampledText>();
   consensus_.refresh();
   state_.eval_pending = !tasks;
   if (!tasks) return;
@@ -511,18 +516,17 @@ void Trainer::evaluate_now() {
   state_.eval_loss = result->all.loss();
   const bool saved = saved_ && saved_->step == state_.step;
   note_evaluation(state_.evaluations, {state_.step, result->all.loss()}, config_.eval, saved);
-  const std::vector<SampledText> samples = saving_first([&] { return write_samples(); });
   log_->evaluated(state_, *result, *tasks);
   log_->sampled(state_, samples);
   if (!std::isfinite(result->all.loss())) {
     require_only_loss_lost(config_, first_bad_weight(), state_.step, has_all_steps(stop()));
     log_->eval_loss_not_finite(state_);
   }
-  if (config_.checkpoint.keep_best == 0) return;
-  if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
   // The end of a trial is saved already: without this evaluation, as in a run without trials.
   const bool ends_trial = rules_.trial_end && ending_;
-  if (is_lowest(state_.evaluations, state_.step) && !ends_trial) save_checkpoint();
+  if (config_.checkpoint.keep_best == 0 || ends_trial) return;
+  if (saved && processes_.is_first()) remove_old_checkpoints(run_, state_, config_.checkpoint);
+  if (is_lowest(state_.evaluations, state_.step)) save_checkpoint();
 }
 
 std::optional<Evaluation> Trainer::evaluate_held_out() {

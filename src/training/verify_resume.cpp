@@ -21,6 +21,7 @@
 #include "base/stop.h"
 #include "base/temporary_folder.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/state.h"
 #include "checkpoint/trial.h"
@@ -124,7 +125,9 @@ class ComparedTraining {
 // has left.
 std::string scratch_name(const RunFolder& run) {
   const fs::path path = absolute_path(run.path());
-  return str(".", run.path().filename().string().substr(0, 200), ".verify-",
+  std::string name = run.path().filename().string().substr(0, 200);  // a longer one has no room
+  name.resize(valid_utf8_prefix(name));
+  return str(".", name, ".verify-",
              hash128(str(path.string(), "\n", ::getuid())).hex().substr(0, 12));
 }
 

@@ -242,6 +242,7 @@ TEST(Recipe, WhatIsChosenBesideGivenSettingsCanBeReadAgain) {
            R"("batch": {"micro_tokens": 131072})",
            R"("batch": {"tokens": 2000, "micro_tokens": 1000},
               "sequence": {"batching": "pack", "min_length": 200})",
+           R"("batch": {"tokens": 65536}, "sequence": {"batching": "pack", "min_length": 200})",
            R"("sequence": {"batching": "pack", "max_length": 96})",
            R"("sequence": {"min_length": 2048})",
            R"("train": {"steps": 100000000000000})",

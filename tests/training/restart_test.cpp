@@ -95,6 +95,8 @@ TEST(RestartableRun, TheEvaluationThatRanksATrialIsNoneOfTheRun) {
     const TinyRun alone(of_seed);
     alone.trainer().run();
     EXPECT_EQ(evaluated_steps(tiny), evaluated_steps(alone)) << keep_best;
+    EXPECT_EQ(tiny.state(16).evaluations.lowest->step, alone.state(16).evaluations.lowest->step);
+    EXPECT_TRUE(tiny.bytes(16) == alone.bytes(16)) << keep_best;
   }
 }
 
