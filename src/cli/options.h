@@ -58,8 +58,8 @@ inline CLI::Validator integer_from(int64_t least) {
       [least](std::string& text) {
         if (!is_integer(text) || std::stoll(text) < least) {
           const std::string from = least == 1 ? "above 0" : str("of at least ", least);
-          return str("\"", text, "\" is not allowed; give an integer ", from, ", at most ",
-                     INT64_MAX);
+          return str("\"", text, "\" is not allowed; give an integer",
+                     least == INT64_MIN ? "" : str(" ", from, ", at most ", INT64_MAX));
         }
         text = std::to_string(std::stoll(text));
         return std::string();

@@ -209,18 +209,18 @@ class TokenScan {
   template <class Visit>
   void for_each_id(const MappedFile& file, const TokenFileLayout& layout, const Visit& visit) {
     std::vector<int32_t> ids(kChunk);
-    const int32_t most_positive = layout.bytes_per_token == 1   ? INT8_MAX
-                                  : layout.bytes_per_token == 2 ? INT16_MAX
-                                                                : INT32_MAX;
+    // From here on an id is negative, or is none of the tokenizer.
+    const int64_t sign = int64_t{1} << (8 * std::min(layout.bytes_per_token, 4U) - 1);
+    const int64_t end =
+        layout.is_signed ? std::min(sign, tokenizer_.vocab_size()) : tokenizer_.vocab_size();
     for (uint64_t index = 0; index < layout.num_tokens;) {
       const auto count = static_cast<size_t>(std::min<uint64_t>(kChunk, layout.num_tokens - index));
       const uint64_t byte = layout.begin + index * layout.bytes_per_token;
       copy_token_ids(file.bytes().data() + byte, layout.bytes_per_token,
                      std::span(ids).first(count));
       for (size_t i = 0; i < count; ++i) {
-        const bool is_negative = ids[i] < 0 || (layout.is_signed && ids[i] > most_positive);
-        if (is_negative || ids[i] >= tokenizer_.vocab_size())
-          fail_id(layout, index + i, is_negative ? -1 : ids[i]);
+        if (ids[i] < 0 || ids[i] >= end)
+          fail_id(layout, index + i, layout.is_signed && ids[i] >= sign ? -1 : ids[i]);
         visit(ids[i], index + i);
       }
       index += count;

@@ -177,6 +177,7 @@ class Selection {
     std::stable_sort(indices.begin(), indices.end(), [](const fs::path& a, const fs::path& b) {
       return std::distance(a.begin(), a.end()) < std::distance(b.begin(), b.end());
     });
+    if (indices.empty()) return;
     const std::set<fs::path> there(files_.begin(), files_.end());
     std::set<fs::path> left_out;
     std::set<fs::path> listed;       // shards

@@ -109,9 +109,8 @@ class Tokenizer {
 //    `config.add_bos` is false, its post-processor puts BOS before a text.
 // The same texts in the same order give the same bytes for any `num_threads`. BPE counts
 // words on so many threads, at most 16, the calling one included. Throws the errors of `feed`, and:
-//   Error(kData)   there is no text, or a given vocab_size does not fit it; the message has a
-//   fitting
-//                  size
+//   Error(kData)   there is no text, or a given vocab_size does not fit it; the message names one
+//                  that fits
 //   Error(kMemory) a thread is refused
 //   StopRequested  on a signal, but not while sentencepiece trains a unigram model
 using TextSink = std::function<void(std::string_view text)>;

@@ -116,11 +116,14 @@ class WordCounting {
   WordCounting& operator=(const WordCounting&) = delete;
 
   void add(std::string_view text) {
+    num_bytes_ += static_cast<double>(text.size());
     if (threads_.empty()) return count_(text, counter_);
     batch_.bytes += text;
     batch_.ends.push_back(batch_.bytes.size());
     if (batch_.bytes.size() >= kBatch) pass_on();
   }
+
+  double num_bytes() const { return num_bytes_; }  // of all texts
 
   // Returns the words of all texts. Throws what a thread has thrown.
   WordCounts words() {
@@ -193,6 +196,7 @@ class WordCounting {
   Count count_;
   WordCounter counter_;
   Batch batch_;
+  double num_bytes_ = 0;
   std::mutex mutex_;  // guards the members below, not threads_
   std::condition_variable changed_;
   std::deque<Batch> batches_;
@@ -207,15 +211,11 @@ std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed
   WordCounting counting(num_threads, [] {
     return [](std::string_view text, WordCounter& counter) { counter.add(text); };
   });
-  double bytes = 0;
-  feed([&](std::string_view text) {
-    bytes += static_cast<double>(text.size());
-    counting.add(text);
-  });
+  feed([&](std::string_view text) { counting.add(text); });
   WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
   const int64_t num_special = num_special_pieces(config);
-  const int64_t vocab_size = config.vocab_size.value_or(vocab_size_for(bytes));
+  const int64_t vocab_size = config.vocab_size.value_or(vocab_size_for(counting.num_bytes()));
   const BpePieces pieces = train_bpe(std::move(words), vocab_size - num_special, coverage,
                                      /*work=*/nullptr, config.vocab_size ? 0 : kLeastMerges);
   const auto num_characters = static_cast<int64_t>(pieces.characters.size());
@@ -251,14 +251,10 @@ std::vector<TokenizerFile> train_byte_bpe_tokenizer(const TokenizerConfig& confi
                                                     int num_threads) {
   const PreTokenizer pre_tokenizer = byte_bpe_pre_tokenizer();
   WordCounting counting(num_threads, [&] { return count_byte_bpe_words(pre_tokenizer); });
-  double bytes = 0;
-  feed([&](std::string_view text) {
-    bytes += static_cast<double>(text.size());
-    counting.add(text);
-  });
+  feed([&](std::string_view text) { counting.add(text); });
   WordCounts words = counting.words();
   if (words.empty()) fail_without_text();
-  const int64_t vocab_size = config.train.vocab_size.value_or(vocab_size_for(bytes));
+  const int64_t vocab_size = config.train.vocab_size.value_or(vocab_size_for(counting.num_bytes()));
   const BpeModel model = train_byte_bpe(std::move(words), vocab_size - kNumByteBpeSpecials);
   const int64_t size = static_cast<int64_t>(model.tokens.size()) + kNumByteBpeSpecials;
   if (config.train.vocab_size) require_size(vocab_size, size, size);
@@ -313,8 +309,11 @@ std::string train_unigram_model(const TokenizerTrainConfig& config, const Feed& 
     }
   });
   if (!has_trainable_text(chunks)) fail_without_text();
-  const int64_t vocab_size = config.vocab_size.value_or(std::max(
-      vocab_size_for(bytes), num_special_pieces(config) + num_characters(chunks) + kLeastMerges));
+  const int64_t vocab_size =
+      config.vocab_size
+          ? *config.vocab_size
+          : std::max(vocab_size_for(bytes),
+                     num_special_pieces(config) + num_characters(chunks) + kLeastMerges);
   const std::unordered_map<std::string, std::string> options = {
       {"model_type", "unigram"},
       {"vocab_size", str(vocab_size)},
