@@ -34,8 +34,9 @@ bool takes_run_length(const Config& config);
 // written the config. If model.size is given, it must be "auto"; else takes_recipe() must be true,
 // and no key of the shape given.
 bool takes_model_size(const Config& config);
-// Returns whether the recipe chooses sequence.max_length. A given batch.tokens must then be a
-// multiple of shortest_max_length(), the least length, in targets, that it may choose.
+// Returns whether the recipe chooses sequence.max_length. It may choose shortest_max_length(), the
+// least length, in targets, or a power of two above that. A given batch.tokens must then be a
+// multiple of one of them.
 bool takes_max_length(const Config& config);
 int64_t shortest_max_length(const Config& config);
 
