@@ -6,7 +6,7 @@
 
 CORPUS is what data.train takes. Around the recipe's own run: parameters x0.5 and x2, batch x0.5 and x2, all rates x0.7 and x1.4, weight decay
 x0.3 and x3. A model of another size has the recipe's choices for that size. With --tokens it trains on as many tokens as cost the same. With
---peers, recipes of others, at their best of three rates, on the recipe's model: nanoGPT's (AdamW, betas 0.9 and 0.95 or 0.99, cosine to a
+--peers, recipes of others, at four rates, on the recipe's model: nanoGPT's (AdamW, betas 0.9 and 0.95 or 0.99, cosine to a
 tenth, clipping at 1) and HF Trainer's (AdamW, linear, no decay). --only NAME... trains these alone; --set KEY=VALUE goes to all.
 
 With --time the tokens that each kind of run can train in it are measured first, by `lmtrain plan` in three rounds, some five minutes in all: the
@@ -27,7 +27,7 @@ from run_files import read_json, write_json
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SCALES = {"size": (0.5, 2), "batch": (0.5, 2), "rate": (0.7, 1.4), "decay": (0.3, 3)}
-PEER_RATES = (5e-4, 1e-3, 2e-3)
+PEER_RATES = (5e-4, 1e-3, 2e-3, 4e-3)
 ROUNDS = 3
 RECIPE = "recipe"  # in measured.json: what --time gives the recipe; the other entries are parts of its tokens
 # What a run's own config holds beside its choices.

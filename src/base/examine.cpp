@@ -11,7 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.h"
 #include "base/open_file.h"
+#include "base/text.h"
 
 namespace lmtrain {
 namespace {
@@ -86,6 +88,10 @@ bool is_there(const fs::path& path) { return examine(path).kind != FileKind::kMi
 bool is_file(const fs::path& path) { return examine(path).kind == FileKind::kFile; }
 bool is_folder(const fs::path& path) { return examine(path).kind == FileKind::kFolder; }
 
+void require_there(const fs::path& path) {
+  if (!is_there(path)) throw Error(ErrorKind::kData, str(shown(path), " is missing"));
+}
+
 std::string file_kind_name(const fs::path& path) {
   struct stat info {};
   if (!look_at(path, info)) return "missing";
@@ -121,6 +127,10 @@ std::string why_not_writable(const fs::path& folder) {
   while (::access(folder.c_str(), W_OK | X_OK) != 0)
     if (!retry.again(errno)) return std::generic_category().message(errno);
   return "";
+}
+
+fs::path without_final_slash(const fs::path& path) {
+  return path.has_filename() || !path.has_relative_path() ? path : path.parent_path();
 }
 
 fs::path absolute_path(const fs::path& path) {

@@ -29,6 +29,8 @@ FileInfo examine(const std::filesystem::path& path);
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);  // a regular one
 bool is_folder(const std::filesystem::path& path);
+// Throws Error(kData) that names the path where nothing is there.
+void require_there(const std::filesystem::path& path);
 // Returns whether the path itself is a symbolic link, even one that leads to nothing. Returns false
 // where nothing is at the path. Error(kIo) here: a name that is too long, and links above the path
 // that lead back to themselves.
@@ -46,6 +48,9 @@ std::vector<std::string> list_folder_if_there(const std::filesystem::path& folde
 
 // Returns why this process cannot create files in `folder`, in the system's words; empty if it can.
 std::string why_not_writable(const std::filesystem::path& folder);
+
+// Returns `path` without a slash at its end: "runs/a" for "runs/a/". "/" stays.
+std::filesystem::path without_final_slash(const std::filesystem::path& path);
 
 // Returns `path` as an absolute path without "." and "..". A slash at the end stays. Links keep
 // their names, except a link before a "..": its target replaces it, as the system resolves it.

@@ -155,6 +155,11 @@ void FileLock::release() noexcept {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
+fs::path with_suffix(fs::path path, const char* suffix) {
+  path += suffix;
+  return path;
+}
+
 FileSum write_file_synced(const fs::path& path, std::string_view bytes) {
   FileWriter writer(path);
   writer.write(bytes);
@@ -171,8 +176,7 @@ FileSum copy_file_synced(const fs::path& from, const fs::path& to) {
 
 void write_file_atomic(const fs::path& path, std::string_view bytes) {
   const Activity writing("writing", path.native());
-  fs::path temporary = path;
-  temporary += ".tmp";
+  const fs::path temporary = with_suffix(path, ".tmp");
   try {
     write_file_synced(temporary, bytes);
   } catch (const Error&) {  // of a full disk, whose space it would keep
@@ -185,8 +189,7 @@ void write_file_atomic(const fs::path& path, std::string_view bytes) {
 
 void replace_file_unsynced(const fs::path& path, std::string_view bytes) {
   const Activity writing("writing", path.native());
-  fs::path temporary = path;
-  temporary += ".tmp";
+  const fs::path temporary = with_suffix(path, ".tmp");
   try {
     Descriptor fd(open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "create"));
     write_all(fd.get(), temporary, bytes.data(), bytes.size());
@@ -289,7 +292,7 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 const std::filesystem::path& require_kept(const std::filesystem::path& path, const FileSum& kept) {
-  if (!is_there(path)) throw Error(ErrorKind::kData, str(shown(path), " is missing"));
+  require_there(path);
   if (sum_file(path, kept.size) != kept) {
     throw Error(ErrorKind::kData, str(shown(path), ": its first ", kept.size,
                                       " bytes are not those that were written"));

@@ -4,7 +4,6 @@
 // All calls throw the errors of file.h.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string_view>

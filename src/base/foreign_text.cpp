@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/bytes.h"
 #include "base/text.h"
 
 namespace lmtrain {
@@ -12,11 +13,6 @@ struct MagicBytes {
   std::string_view bytes;
   const char* description;
 };
-
-template <size_t kSize>
-constexpr std::string_view bytes_of(const char (&literal)[kSize]) {
-  return {literal, kSize - 1};
-}
 
 constexpr const char* kLfs = "a pointer of git-lfs and not the file itself: run git lfs pull";
 constexpr const char* kAnnex =

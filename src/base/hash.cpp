@@ -1,8 +1,11 @@
 #include "base/hash.h"
 
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <cstring>
+
+#include "base/bytes.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
@@ -53,12 +56,6 @@ constexpr uint32_t crc_product(uint32_t a, uint32_t b) {
   return product;
 }
 
-uint64_t load64(const char* bytes) {
-  uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof word);
-  return word;
-}
-
 constexpr uint64_t finalize(uint64_t k) {
   k = (k ^ (k >> 33)) * 0xFF51AFD7ED558CCDULL;
   k = (k ^ (k >> 33)) * 0xC4CEB9FE1A85EC53ULL;
@@ -103,16 +100,16 @@ Hash128 hash128(std::string_view bytes) {
   const auto scramble2 = [](uint64_t k) { return std::rotl(k * kC2, 33) * kC1; };
   for (size_t i = 0; i < num_blocks; ++i) {
     const char* block = bytes.data() + 16 * i;
-    h1 ^= scramble1(load64(block));
+    h1 ^= scramble1(value_at<uint64_t>(block));
     h1 = (std::rotl(h1, 27) + h2) * 5 + 0x52DCE729;
-    h2 ^= scramble2(load64(block + 8));
+    h2 ^= scramble2(value_at<uint64_t>(block + 8));
     h2 = (std::rotl(h2, 31) + h1) * 5 + 0x38495AB5;
   }
   std::array<char, 16> tail{};
   const size_t tail_size = bytes.size() % 16;
   if (tail_size > 0) std::memcpy(tail.data(), bytes.data() + 16 * num_blocks, tail_size);
-  if (tail_size > 8) h2 ^= scramble2(load64(tail.data() + 8));
-  if (tail_size > 0) h1 ^= scramble1(load64(tail.data()));
+  if (tail_size > 8) h2 ^= scramble2(value_at<uint64_t>(tail.data() + 8));
+  if (tail_size > 0) h1 ^= scramble1(value_at<uint64_t>(tail.data()));
   h1 ^= bytes.size();
   h2 ^= bytes.size();
   h1 += h2;

@@ -7,7 +7,6 @@
 // makes the fingerprints of content, splits and orders.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -59,12 +59,6 @@ std::vector<ControlGroup> control_groups(const std::string& controller,
   return groups;
 }
 
-}  // namespace
-
-namespace fs = std::filesystem;
-
-namespace {
-
 // More than any machine has.
 constexpr double kUnlimited = 1e9;
 
@@ -191,6 +185,23 @@ std::optional<uint64_t> available_bytes(const fs::path& root) {
 
 namespace {
 
+// Returns the limits on threads in force here: "ulimit -u 4096, pids.max 100". Empty when there is
+// none.
+std::string thread_limits() {
+  std::vector<std::string> limits;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    limits.push_back(str("ulimit -u ", limit.rlim_cur));
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    limits.push_back(str("ulimit -v ", limit.rlim_cur >> 10));
+  for (const ControlGroup& group : control_groups("pids")) {
+    std::ifstream file(group.folder / "pids.max");
+    uint64_t most = 0;
+    if (file >> most) limits.push_back(str("pids.max ", most));
+  }
+  return join(limits, ", ");
+}
+
 [[noreturn]] void fail_refused(const std::string& what, const std::string& reason) {
   const std::string limits = thread_limits();
   throw Error(
@@ -251,21 +262,6 @@ void require_threads(int count) {
                      threads.size(), " can be had"),
                  std::strerror(refusal));
   }
-}
-
-std::string thread_limits() {
-  std::vector<std::string> limits;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    limits.push_back(str("ulimit -u ", limit.rlim_cur));
-  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    limits.push_back(str("ulimit -v ", limit.rlim_cur >> 10));
-  for (const ControlGroup& group : control_groups("pids")) {
-    std::ifstream file(group.folder / "pids.max");
-    uint64_t most = 0;
-    if (file >> most) limits.push_back(str("pids.max ", most));
-  }
-  return join(limits, ", ");
 }
 
 }  // namespace lmtrain

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace lmtrain {
 
@@ -55,9 +54,5 @@ std::thread start_thread(std::function<void()> work);
 // Error(kMemory) that names the limits in force and the number of threads that could be started.
 // Requires that no other thread of the process starts or ends meanwhile.
 void require_threads(int count);
-
-// Returns the limits on threads in force here, for messages: "ulimit -u 4096, pids.max 100". Empty
-// when there is none.
-std::string thread_limits();
 
 }  // namespace lmtrain

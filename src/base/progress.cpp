@@ -93,6 +93,12 @@ ProgressBar::ProgressBar(std::string action, uint64_t total_bytes)
 
 ProgressBar::~ProgressBar() { log_progress_done(); }
 
+void ProgressBar::reach(uint64_t bytes, uint64_t size, uint64_t& counted) {
+  const uint64_t now = std::clamp(bytes, counted, std::max(counted, size));
+  advance(now - counted);
+  counted = now;
+}
+
 void ProgressBar::finish(std::string_view result) {
   log_note(str(action_, "  ", result, " in ", format_duration(seconds_since(started_))));
 }

@@ -102,8 +102,7 @@ void require_free(const fs::path& target, FileKind written, Existing existing) {
 // Returns the absolute path without a slash at its end. A folder cannot be renamed to a link, so it
 // follows a link to a folder.
 fs::path place_of(const fs::path& path) {
-  const fs::path whole = absolute_path(path);
-  const fs::path place = whole.has_filename() ? whole : whole.parent_path();
+  const fs::path place = without_final_slash(absolute_path(path));
   std::error_code error;
   const fs::path followed = is_folder(place) ? fs::canonical(place, error) : place;
   return error ? place : followed;

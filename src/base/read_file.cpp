@@ -73,13 +73,8 @@ std::string read_file(const fs::path& path) { return read_file(path, kMostOfSmal
 bool file_begins_with(const fs::path& path, std::string_view bytes) {
   std::string beginning(bytes.size(), '\0');
   FileReader reader(path);
-  size_t size = 0;
-  while (size < beginning.size()) {
-    const size_t count = reader.read(beginning.data() + size, beginning.size() - size);
-    if (count == 0) return false;
-    size += count;
-  }
-  return beginning == bytes;
+  return read_fully(reader, beginning.data(), beginning.size()) == bytes.size() &&
+         beginning == bytes;
 }
 
 std::string read_file(const fs::path& path, uint64_t most) {
@@ -102,12 +97,7 @@ void read_chunks(const fs::path& path, const std::function<void(std::string_view
   const auto buffer = std::make_unique_for_overwrite<char[]>(kChunk);
   while (most > 0) {
     const size_t size = std::min<uint64_t>(kChunk, most);
-    size_t filled = 0;
-    while (filled < size) {  // a network file system may give less than it is asked for
-      const size_t got = file.read(buffer.get() + filled, size - filled);
-      if (got == 0) break;
-      filled += got;
-    }
+    const size_t filled = read_fully(file, buffer.get(), size);
     if (filled > 0) visit({buffer.get(), filled});
     if (filled < size) return;
     most -= filled;

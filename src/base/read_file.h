@@ -32,6 +32,19 @@ class FileReader {
   int fd_ = -1;
 };
 
+// Calls reader.read(out, size) until `size` bytes are read or the end is reached: one call may give
+// less than it is asked for. Returns how many bytes were read.
+template <class Reader>
+size_t read_fully(Reader& reader, char* out, size_t size) {
+  size_t filled = 0;
+  while (filled < size) {
+    const size_t count = reader.read(out + filled, size - filled);
+    if (count == 0) break;
+    filled += count;
+  }
+  return filled;
+}
+
 // Returns whether the file begins with these bytes.
 bool file_begins_with(const std::filesystem::path& path, std::string_view bytes);
 

@@ -233,11 +233,15 @@ std::vector<std::string> key_parts(std::string_view key) {
 }
 
 std::string quote(std::string_view name) {
-  constexpr size_t kLongest = 120;
-  size_t size = std::min(kLongest, name.size());
-  // No character is cut.
-  while (size < name.size() && size > 0 && is_utf8_continuation(name[size])) --size;
-  return '"' + shown(name.substr(0, size)) + (size < name.size() ? "...\"" : "\"");
+  const std::string_view prefix = utf8_prefix(name, 120);
+  return '"' + shown(prefix) + (prefix.size() < name.size() ? "...\"" : "\"");
+}
+
+std::string quoted_list(const std::vector<std::string>& names, size_t most) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(most, names.size()); ++i) parts.push_back(quote(names[i]));
+  if (names.size() > most) parts.emplace_back("...");
+  return join(parts, ", ");
 }
 
 }  // namespace lmtrain

@@ -81,6 +81,10 @@ std::string host_name();
 // resolution would silently prefer std::quoted.
 std::string quote(std::string_view name);
 
+// Returns the first `most` names, each by quote(), with ", " between them; ", ..." follows where
+// there are more.
+std::string quoted_list(const std::vector<std::string>& names, size_t most);
+
 // Returns the parts of the key of a value inside nested objects: {"a", "b", "c"} for "a.b.c". A
 // part may be empty: "a..b" gives {"a", "", "b"}, and "" gives {""}.
 std::vector<std::string> key_parts(std::string_view key);

@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 #if defined(__SSE2__)
@@ -95,9 +96,21 @@ void append_replacing_malformed(std::string& out, std::string_view text) {
     out += text.substr(0, valid);
     text.remove_prefix(valid);
     if (text.empty()) return;
-    append_utf8(out, 0xFFFD);
+    append_utf8(out, kReplacementCharacter);
     text.remove_prefix(1);
   }
+}
+
+std::string replacing_malformed(std::string_view text) {
+  std::string valid;
+  append_replacing_malformed(valid, text);
+  return valid;
+}
+
+std::string_view utf8_prefix(std::string_view text, size_t most) {
+  size_t size = std::min(most, text.size());
+  while (size < text.size() && size > 0 && is_utf8_continuation(text[size])) --size;
+  return text.substr(0, size);
 }
 
 void append_utf8(std::string& out, char32_t code_point) {

@@ -24,8 +24,15 @@ inline bool is_utf8_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
+// U+FFFD stands for what is no character.
+inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 // Appends `text` to `out`. U+FFFD replaces each byte that is no part of a valid character.
 void append_replacing_malformed(std::string& out, std::string_view text);
+// Returns `text` with U+FFFD for each byte that is no part of a valid character.
+std::string replacing_malformed(std::string_view text);
+
+// Returns the beginning of `text`: at most `most` bytes, and no part of a valid character.
+std::string_view utf8_prefix(std::string_view text, size_t most);
 
 // Appends the bytes of one character. Requires a code point below 0x110000 that is no surrogate.
 void append_utf8(std::string& out, char32_t code_point);

@@ -86,9 +86,6 @@ struct BatchOrder::Impl {
   void make_streams();
   void extend(const Replan& replan, const Poll& poll);
   void summarize();
-  // Passes of one group over its rows of a length before row `j` of that length's stream.
-  double passes(size_t index, size_t group, int64_t j) const;
-  double group_epochs(size_t group, int64_t k) const;
   Batch batch(int64_t k, const BatchShare& share) const;
 
   const TokenShard& shard;
@@ -155,33 +152,26 @@ void BatchOrder::Impl::make_streams() {
   }
 }
 
-double BatchOrder::Impl::passes(size_t index, size_t group, int64_t j) const {
-  const int64_t num_rows = group_rows[index][group].of_length.rows;
-  return num_rows == 0 ? 0 : streams[index].rows.drawn(j, group) / static_cast<double>(num_rows);
-}
-
-double BatchOrder::Impl::group_epochs(size_t group, int64_t k) const {
-  double trained = 0;
-  double targets = 0;
-  for (size_t i = 0; i < streams.size(); ++i) {
-    const auto of_length = static_cast<double>(group_rows[i][group].of_length.targets);
-    trained += passes(i, group, plan->row_before(k, i)) * of_length;
-    targets += of_length;
-  }
-  return targets == 0 ? 0 : trained / targets;
-}
-
 void BatchOrder::Impl::summarize() {
   const int64_t num_batches = plan->num_batches();
   num_targets = 0;
   lengths.clear();
+  // Targets by group: in the planned run, and in one pass.
+  std::vector<double> group_trained(rows.size());
+  std::vector<double> group_targets(rows.size());
   for (size_t i = 0; i < streams.size(); ++i) {
     const int64_t end = plan->row_before(num_batches, i);
     double trained = 0;
     double sequences = 0;
     for (size_t group = 0; group < rows.size(); ++group) {
       const RowLength& of_length = group_rows[i][group].of_length;
-      trained += passes(i, group, end) * static_cast<double>(of_length.targets);
+      const auto targets = static_cast<double>(of_length.targets);
+      double passes = 0;  // of the group over these rows
+      if (of_length.rows != 0)
+        passes = streams[i].rows.drawn(end, group) / static_cast<double>(of_length.rows);
+      trained += passes * targets;
+      group_trained[group] += passes * targets;
+      group_targets[group] += targets;
       sequences += sources.groups[group].weight * static_cast<double>(of_length.sequences);
     }
     num_targets += std::llround(trained);
@@ -192,7 +182,8 @@ void BatchOrder::Impl::summarize() {
   double given = 0;
   for (size_t i = 0; i < sources.sources.size(); ++i) {
     SourceSummary& source = sources.sources[i];
-    source.epochs = group_epochs(sources.group_of_source[i], num_batches);
+    const size_t group = sources.group_of_source[i];
+    source.epochs = group_targets[group] == 0 ? 0 : group_trained[group] / group_targets[group];
     given += source.weight * static_cast<double>(source.targets);
   }
   targets_given = std::llround(given);
@@ -270,13 +261,5 @@ int64_t BatchOrder::targets_given() const { return impl_->targets_given; }
 std::vector<CycleSummary> BatchOrder::cycles() const { return impl_->plan->cycles(); }
 
 const std::vector<SourceSummary>& BatchOrder::sources() const { return impl_->sources.sources; }
-
-std::vector<double> BatchOrder::source_epochs(int64_t k) const {
-  std::vector<double> epochs;
-  for (const size_t group : impl_->sources.group_of_source) {
-    epochs.push_back(impl_->group_epochs(group, k));
-  }
-  return epochs;
-}
 
 }  // namespace lmtrain

@@ -83,9 +83,6 @@ class BatchOrder {
   int64_t targets_given() const;
   std::vector<CycleSummary> cycles() const;  // of the plan since the last Replan
   const std::vector<SourceSummary>& sources() const;
-  // Returns how many passes over each of sources() come before batch k: exact at the end of an
-  // epoch, an expected number inside an epoch.
-  std::vector<double> source_epochs(int64_t k) const;
 
  private:
   struct Impl;

@@ -169,17 +169,12 @@ int64_t LengthSequence::count_before(int64_t position, size_t index) const {
 
 // Caps as a list of steps, see batch_plan.h.
 
-namespace {
-
-// Ascending: max_length halved as often as it stays whole and at least min_length.
 std::vector<int64_t> possible_caps(int64_t min_length, int64_t max_length) {
   std::vector<int64_t> caps = {max_length};
   while (caps.back() % 2 == 0 && caps.back() / 2 >= min_length) caps.push_back(caps.back() / 2);
   std::reverse(caps.begin(), caps.end());
   return caps;
 }
-
-}  // namespace
 
 LengthCap::LengthCap(const LengthScheduleConfig& schedule, int64_t min_length, int64_t max_length,
                      const RunClock& run) {

@@ -61,15 +61,17 @@ class LengthSequence {
   std::vector<int64_t> counts_;  // [block][length]: batches before each block of kBlock batches
 };
 
+// Returns the caps of a run, ascending: the whole numbers max_length/2^j that are at least
+// min_length. So there are few shapes, and rows of max_length divide into rows of the cap.
+std::vector<int64_t> possible_caps(int64_t min_length, int64_t max_length);
+
 // A LengthCap gives the longest row allowed at batch k for the schedules linear, root and step
 // (docs/batching.md). For the other schedules it is always max_length.
 //
 //   linear, root   min + (max - min)·(k/D)^(1/r), D: `duration`, r: 1 or `root_degree`
 //   step           lengths[i] until boundaries[i], then max
 //
-// The caps are the whole numbers max_length/2^j that are at least min_length. The value is rounded
-// down to a cap, or up to the least cap. So there are few shapes, and rows of max_length divide
-// into rows of the cap.
+// The value is rounded down to one of possible_caps(), or up to the least cap.
 class LengthCap {
  public:
   struct Step {

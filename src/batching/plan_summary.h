@@ -64,7 +64,8 @@ struct SourceSummary {
   double weight = 1;
   int64_t documents = 0;
   int64_t targets = 0;  // in one pass over it
-  double epochs = 0;    // passes over it in the planned run
+  // Passes over it in the planned run: exact at the end of an epoch, else an expected number.
+  double epochs = 0;
 };
 
 }  // namespace lmtrain

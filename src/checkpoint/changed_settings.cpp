@@ -176,8 +176,7 @@ void refuse_unlike_trials(const RunFolder& run, const Config& before, const Conf
   }
   std::vector<std::string> unlike;
   for (const SettingChange& change : changed_settings(before, after)) {
-    if (!change.unused.empty()) continue;
-    if (moves_losses(change.key)) unlike.push_back(change.key);
+    if (change.unused.empty() && moves_losses(change.key)) unlike.push_back(change.key);
   }
   if (unlike.empty()) return;
   throw Error(

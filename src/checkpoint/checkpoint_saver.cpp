@@ -29,18 +29,16 @@ void CheckpointSaver::save(const TrainingState& state, std::function<void()> wri
     write();
     return seconds_since(begin);
   };
-  bool in_background = async_;
-  if (in_background) {
+  if (async_) {
     try {
       writing_ = std::async(std::launch::async, timed);
+      return;
     } catch (const std::system_error& error) {
       // A checkpoint that is late is better than none.
       log_warning(str("no thread can be had to write the checkpoint of step ", state_.step,
                       ", so training waits for it: ", error.code().message()));
-      in_background = false;
     }
   }
-  if (in_background) return;
   writing_ = std::async(std::launch::deferred, timed);
   report();
 }

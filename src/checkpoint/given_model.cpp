@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/read_file.h"
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/model_location.h"
 #include "config/init_from.h"
 #include "device/work_queue.h"
@@ -231,14 +230,11 @@ std::string digest_of(const TensorFiles& files) {
 std::optional<TokenizerDifference> difference_from_weights(const Tokenizer& given,
                                                            const fs::path& folder) {
   const std::optional<Tokenizer> theirs = tokenizer_of_weights(folder);
-  if (theirs && !given.is_json() && !theirs->is_json()) {
-    return TokenizerDifference{
-        folder / Tokenizer::kSentencePieceModel,
-        difference(read_model(given.model_bytes()), read_model(theirs->model_bytes()))};
-  }
   if (theirs && !theirs->is_json()) {
     return TokenizerDifference{folder / Tokenizer::kSentencePieceModel,
-                               difference(pieces_of(given), pieces_of(*theirs))};
+                               given.is_json() ? difference(pieces_of(given), pieces_of(*theirs))
+                                               : difference(read_model(given.model_bytes()),
+                                                            read_model(theirs->model_bytes()))};
   }
   const fs::path json = folder / Tokenizer::kTokenizerJson;
   if (!is_file(json)) return std::nullopt;

@@ -23,19 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the object in a JSON file of transformers; an empty object if the file is missing or
-// holds none.
-nlohmann::json hf_settings(const fs::path& file) {
-  if (!is_there(file)) return nlohmann::json::object();
-  nlohmann::json settings = shallow_json(read_file(file));
-  return settings.is_object() ? settings : nlohmann::json::object();
-}
-
 std::set<int32_t> stop_ids_in(const fs::path& folder) {
   // transformers takes the ids of config.json if generation_config.json has none.
   nlohmann::json ids;
   for (const char* file : {"generation_config.json", "config.json"}) {
-    if (ids.is_null()) ids = hf_settings(folder / file).value("eos_token_id", nlohmann::json());
+    if (!ids.is_null() || !is_there(folder / file)) continue;
+    const nlohmann::json settings = shallow_json(read_file(folder / file));
+    if (settings.contains("eos_token_id")) ids = settings["eos_token_id"];
   }
   std::set<int32_t> stop_ids;
   for (const nlohmann::json& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
@@ -76,14 +70,10 @@ LoadedModel::LoadedModel(const ModelLocation& location, const LoadedModelOptions
   }
   require_whole_rows(model, options.max_length);
   if (!options.tokenizer_path.empty()) warn_of_other_tokenizer(location.folder);
-  if (location.run) {
-    const Config config = read_run_config(RunFolder(*location.run)).config;
-    add_bos_ = config.tokenizer.add_bos.value_or(tokenizer_->adds_bos());
-    add_eos_ = config.tokenizer.add_eos.value_or(tokenizer_->eos_id() >= 0);
-  } else {
-    add_bos_ = tokenizer_->adds_bos();
-    add_eos_ = tokenizer_->eos_id() >= 0;
-  }
+  TokenizerConfig of_run;
+  if (location.run) of_run = read_run_config(RunFolder(*location.run)).config.tokenizer;
+  add_bos_ = of_run.add_bos.value_or(tokenizer_->adds_bos());
+  add_eos_ = of_run.add_eos.value_or(tokenizer_->eos_id() >= 0);
   stop_ids_ = stop_ids_in(location.folder);
   stop_ids_.insert(tokenizer_->eos_id());
   parameters_ =

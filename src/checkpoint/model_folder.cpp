@@ -7,7 +7,6 @@
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/read_file.h"
 #include "base/text.h"
 #include "config/init_from.h"
 #include "config/parse.h"

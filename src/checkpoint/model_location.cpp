@@ -7,7 +7,6 @@
 #include "base/examine.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/read_file.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/retention.h"

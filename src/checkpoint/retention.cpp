@@ -23,7 +23,7 @@ SavedCheckpoint describe_checkpoint(const RunFolder& run, int64_t step,
     if (!is_there(folder / kStateFile)) return saved;
     const TrainingState state = read_state(folder);
     saved.kept = state.kept;
-    if (state.eval_step == state.step) saved.eval_loss = state.eval_loss;
+    if (state.step == step && state.eval_step == step) saved.eval_loss = state.eval_loss;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kCheckpoint && error.kind() != ErrorKind::kData) throw;
     return saved;

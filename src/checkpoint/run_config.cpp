@@ -16,7 +16,6 @@ namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 // Returns the files of config_history/, by number.
 std::map<int64_t, fs::path> kept_configs(const RunFolder& run) {
@@ -202,7 +201,7 @@ void require_config_of_run(const RunFolder& run) {
 }
 
 void write_run_config(const RunFolder& run, const Config& config, int64_t step) {
-  Json json = config_to_json(config);
+  nlohmann::ordered_json json = config_to_json(config);
   if (!run.identity().id.empty()) json[kIdentityKey] = identity_json(run.identity());
   const std::string text = sealed_text(std::move(json));
   keep(run, text, step);

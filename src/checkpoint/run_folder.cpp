@@ -114,8 +114,7 @@ RunLock RunFolder::lock() const {
 }
 
 void require_no_checkpoint_path(const std::filesystem::path& path) {
-  const std::filesystem::path whole =
-      absolute_path(path.has_filename() ? path : path.parent_path());
+  const std::filesystem::path whole = absolute_path(without_final_slash(path));
   const std::string name = whole.filename().string();
   const RunFolder run(whole.parent_path().parent_path());
   const bool is_taken = name.starts_with(kStepPrefix) || name.starts_with(kUnfinishedPrefix);

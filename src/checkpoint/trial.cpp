@@ -104,8 +104,7 @@ std::vector<TrialResult> read_trials(const RunFolder& run) {
 void write_trial(const RunFolder& run, const TrialResult& result) {
   TrialResult written = result;
   // A reason may name a file, and not every file has a name in UTF-8.
-  written.reason.clear();
-  append_replacing_malformed(written.reason, result.reason);
+  written.reason = replacing_malformed(result.reason);
   nlohmann::json fields = nlohmann::json::object();
   JsonFields<nlohmann::json>::write(fields, written);
   const fs::path folder = trial_folder(run, result.seed).path();

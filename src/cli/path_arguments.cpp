@@ -35,8 +35,7 @@ std::optional<fs::path> run_around(const fs::path& path) {
 }
 
 RunFolder run_of_argument(const std::string& typed, const std::string& command) {
-  fs::path path = absolute_path(typed);
-  if (!path.has_filename()) path = path.parent_path();  // "runs/a/"
+  const fs::path path = without_final_slash(absolute_path(typed));
   if (is_run_folder(path)) return RunFolder(path);
   if (is_folder(path)) require_config_of_run(RunFolder(path));
   std::string cure;

@@ -12,8 +12,8 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/path_arguments.h"
+#include "device/device.h"
 #include "training/launch.h"
-#include "training/resolve.h"
 #include "training/verify_resume.h"
 
 namespace lmtrain {
@@ -63,8 +63,7 @@ int resume(const ResumeArguments& options) {
   const RunFolder run = run_of_argument(options.run_dir, "resume");
   if (options.verify) return verify(run, options);
   if (!options.branch_dir.empty()) {
-    std::filesystem::path branch = absolute_path(options.branch_dir);
-    if (!branch.has_filename()) branch = branch.parent_path();  // a slash at its end
+    const std::filesystem::path branch = without_final_slash(absolute_path(options.branch_dir));
     return branch_run(run, {options.from, branch}, options.overrides, options.json);
   }
   if (options.from) {

@@ -63,8 +63,7 @@ void check_sequence(const Config& config, Rules& rules) {
   rules.require(takes_max_length(config) || c.min_length <= c.max_length, {min_key, max_key},
                 str("sequence.min_length ", c.min_length, " is above sequence.max_length ",
                     c.max_length, "; allowed: min_length <= max_length"));
-  const bool buckets = c.batching == Batching::kBucket || c.batching == Batching::kPad;
-  if (buckets) {
+  if (c.has_buckets()) {
     const auto power = [&](const std::string& key, int64_t value) {
       rules.require(
           is_power_of_two(value), {key, "sequence.batching"},
@@ -79,7 +78,7 @@ void check_sequence(const Config& config, Rules& rules) {
   const bool orders = type == LengthScheduleType::kNatural ||
                       type == LengthScheduleType::kGrowLinear ||
                       type == LengthScheduleType::kGrowP2;
-  rules.require(buckets || !orders, {"sequence.schedule.type", "sequence.batching"},
+  rules.require(c.has_buckets() || !orders, {"sequence.schedule.type", "sequence.batching"},
                 "sequence.schedule.type " + name_of(type) +
                     " orders buckets, which sequence.batching " + name_of(c.batching) +
                     " has not; allowed: constant | linear | root | step, or batching bucket | pad");

@@ -15,7 +15,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "config/enums.h"
@@ -226,6 +225,8 @@ struct SequenceConfig {
   Batching batching = Batching::kBucket;
   BucketCut cut = BucketCut::kBalanced;
   LengthScheduleConfig schedule;
+  // Returns whether rows have several lengths, each a power of two.
+  bool has_buckets() const { return batching == Batching::kBucket || batching == Batching::kPad; }
   bool operator==(const SequenceConfig&) const = default;
 };
 
@@ -433,15 +434,13 @@ void add_settings(Table& t, ModelConfig& c, const std::string& prefix) {
       .null_is("the recipe's: false; with optimizer.lr given: true", "auto");
   add("initializer_range", &c.initializer_range, "Standard deviation of the initial weights.")
       .above(0);
-  if (!prefix.empty()) {  // transformers' config.json has no such key
+  if (!prefix.empty()) {  // transformers' config.json has no such keys
     add("initializer", &c.initializer,
         "normal: every matrix is drawn; zero_outputs: o_proj and down_proj begin at zero, so that "
         "layers add nothing at first.")
         .null_is("the recipe's: zero_outputs; with optimizer.lr given: normal", "auto")
         .used_if("init_from", {"null"})
         .from("Jordan et al. 2024, modded-nanogpt");
-  }
-  if (!prefix.empty()) {  // a checkpoint is a model without dropout
     add("dropout", &c.dropout,
         "Probability, in training alone, that an element falls out: of the weights of attention, "
         "and of what attention and the MLP add to the residual stream. Checkpoints and evaluations "

@@ -89,7 +89,7 @@ std::vector<std::string> own_keys(const SettingTable& table, const std::string& 
     const std::vector<std::string>& used = setting.used_values;
     const bool is_own = setting.used_key == "optimizer.type" && used.size() <= kFew;
     if (is_own && std::find(used.begin(), used.end(), type) != used.end())
-      keys.push_back(setting.key.substr(setting.key.rfind('.') + 1));
+      keys.push_back(last_component(setting.key));
   }
   return keys;
 }
@@ -164,13 +164,12 @@ std::string catalog_key(const std::string& typed) {
     std::replace(dotted.begin(), dotted.end(), '/', '.');
   }
   std::string key;
-  for (size_t begin = 0; begin <= dotted.size();) {
-    const size_t end = std::min(dotted.find('.', begin), dotted.size());
-    const std::string part = dotted.substr(begin, end - begin);
+  const char* separator = "";
+  for (const std::string& part : key_parts(dotted)) {
     const bool is_index =
         !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-    key += is_index ? "[]" : (begin == 0 ? "" : ".") + part;
-    begin = end + 1;
+    key += is_index ? "[]" : separator + part;
+    separator = ".";
   }
   return key;
 }

@@ -1,14 +1,9 @@
 #include "config/init_from.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "config/parse.h"
 
 namespace lmtrain {
 namespace fs = std::filesystem;
@@ -50,7 +45,6 @@ std::string runs_in(const fs::path& folder) {
   for (const std::string& name : list_folder(folder)) {
     if (is_folder(folder / name / "checkpoints")) runs.push_back((folder / name).string());
   }
-  std::sort(runs.begin(), runs.end());
   if (runs.size() > kMostShown) {
     runs.resize(kMostShown);
     runs.emplace_back("...");

@@ -4,6 +4,7 @@
 #include "config/json_reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -57,7 +58,7 @@ class Reader {
   };
 
   JsonNode document() {
-    if (text_.substr(0, 3) == "\xEF\xBB\xBF") {
+    if (text_.starts_with(kByteOrderMark)) {
       fail("begins with a byte order mark (EF BB BF); save it as UTF-8 without one");
     }
     const bool is_json = text_.starts_with('{') || text_.starts_with('[');
@@ -270,12 +271,8 @@ class Reader {
   void skip_space() {
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '\n') {
-        ++line_;
-        line_begin_ = at_ + 1;
-      }
       if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-        ++at_;
+        skip_byte();
       } else if (c == '/') {
         comment();
       } else {
@@ -294,13 +291,16 @@ class Reader {
     at_ += 2;
     while (text_.substr(at_, 2) != "*/") {
       if (at_ >= text_.size()) fail_at(opened, "a /* comment is not closed");
-      if (text_[at_] == '\n') {
-        ++line_;
-        line_begin_ = at_ + 1;
-      }
-      ++at_;
+      skip_byte();
     }
     at_ += 2;
+  }
+
+  // Skips a byte, which may end a line.
+  void skip_byte() {
+    if (text_[at_++] != '\n') return;
+    ++line_;
+    line_begin_ = at_;
   }
 
   void digits() {
@@ -389,9 +389,7 @@ std::string quote_json(const JsonNode& node) {
   constexpr size_t kMaxQuoted = 80;
   std::string text = node.is(JsonNode::Type::kNumber) ? node.text : to_json(node).dump();
   if (text.size() <= kMaxQuoted) return text;
-  size_t cut = kMaxQuoted - 3;
-  while (cut > 0 && is_utf8_continuation(text[cut])) --cut;
-  return text.substr(0, cut) + "...";
+  return std::string(utf8_prefix(text, kMaxQuoted - 3)) + "...";
 }
 
 std::string printable(std::string_view text) {

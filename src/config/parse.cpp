@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
@@ -48,9 +47,7 @@ void resolve_defaults(Config& config) {
   follow("optimizer.eps", optimizer.eps, of_type.eps);
   follow("optimizer.weight_decay", optimizer.weight_decay, of_type.weight_decay);
   follow("optimizer.momentum", optimizer.momentum, of_type.momentum);
-  const Batching batching = config.sequence.batching;
-  const bool has_buckets = batching == Batching::kBucket || batching == Batching::kPad;
-  if (!origins.given("sequence.schedule.type") && !has_buckets) {
+  if (!origins.given("sequence.schedule.type") && !config.sequence.has_buckets()) {
     config.sequence.schedule.type = LengthScheduleType::kConstant;
   }
   const bool other_length =
@@ -82,13 +79,8 @@ void require_config(std::string_view text, const std::string& path) {
 
 std::string label_of(const std::string& override) {
   constexpr size_t kLongest = 100;
-  std::string shown = is_utf8(override) ? printable(override) : "(not UTF-8)";
-  if (shown.size() > kLongest) {
-    size_t cut = kLongest;
-    while (!is_utf8(shown.substr(0, cut))) --cut;
-    shown = shown.substr(0, cut) + "...";
-  }
-  return "--set " + shown;
+  const std::string whole = is_utf8(override) ? printable(override) : "(not UTF-8)";
+  return str("--set ", utf8_prefix(whole, kLongest), whole.size() > kLongest ? "..." : "");
 }
 
 // Returns whether a setting of the object `section` has an effect, or says what lmtrain computes.
@@ -112,7 +104,7 @@ void refuse_without_effect(const std::vector<std::string>& overrides, const Json
     const JsonNode* section = &root;
     std::string key;
     for (const std::string& part : key_parts(override.substr(0, override.find('=')))) {
-      key += (key.empty() ? "" : ".") + part;
+      key = join_key(key, part);
       const Setting* setting = table.find(key);
       if (setting != nullptr && !has_effect(*setting, *section)) {
         problems.push_back(
@@ -130,8 +122,7 @@ std::string ConfigOrigins::origin(std::string key) const {
   while (true) {
     if (const auto found = by_key.find(key); found != by_key.end()) return found->second;
     if (key.empty()) return {};
-    const size_t dot = key.rfind('.');
-    key.resize(dot == std::string::npos ? 0 : dot);
+    key = section_of(key);
   }
 }
 

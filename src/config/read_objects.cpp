@@ -1,6 +1,4 @@
 // Settings that hold texts or objects: data sources, optimizer groups, transformers' rope scaling.
-#include <algorithm>
-
 #include "base/text.h"
 #include "config/read_settings.h"
 #include "config/settings.h"
@@ -59,12 +57,7 @@ void SettingReader::read_texts(const JsonNode& node, const Setting& setting,
     if (!item.is(Type::kString)) wrong(item, setting, str(pointer, '/', i), "is not text");
     texts.push_back(item.text);
   }
-  if (bad(setting.key)) return;
-  if (auto* const* slot = std::get_if<std::vector<std::string>*>(&setting.slot)) {
-    **slot = std::move(texts);
-  } else {
-    *std::get<std::optional<std::vector<std::string>>*>(setting.slot) = std::move(texts);
-  }
+  if (!bad(setting.key)) store(setting.slot, texts);
 }
 
 void SettingReader::read_sources(const JsonNode& node, const Setting& setting,
@@ -86,12 +79,7 @@ void SettingReader::read_sources(const JsonNode& node, const Setting& setting,
   } else {
     read_source_list(node, setting, pointer, "", sources);
   }
-  if (bad(setting.key)) return;
-  if (auto* const* plain = std::get_if<std::vector<DataSourceConfig>*>(&setting.slot)) {
-    **plain = sources;
-  } else {
-    *std::get<std::optional<std::vector<DataSourceConfig>>*>(setting.slot) = sources;
-  }
+  if (!bad(setting.key)) store(setting.slot, sources);
 }
 
 void SettingReader::read_source_list(const JsonNode& node, const Setting& setting,
@@ -130,9 +118,7 @@ void SettingReader::read_groups(const JsonNode& node, const Setting& setting,
     read_item(node.items[i], group_settings(group), setting, str(pointer, '/', i));
     groups.push_back(group);
   }
-  if (!bad(setting.key)) {
-    *std::get<std::vector<OptimizerGroupConfig>*>(setting.slot) = groups;
-  }
+  if (!bad(setting.key)) store(setting.slot, groups);
 }
 
 void SettingReader::read_rope_scaling(const JsonNode& node, const Setting& setting,

@@ -16,24 +16,8 @@ namespace {
 
 using Type = JsonNode::Type;
 
-template <class T>
-void store(const SettingSlot& slot, const T& value) {
-  std::visit(
-      [&](auto target) {
-        using Target = decltype(target);
-        if constexpr (std::is_same_v<Target, T*> || std::is_same_v<Target, std::optional<T>*>) {
-          *target = value;
-        }
-      },
-      slot);
-}
-
 bool is_name(const std::string& text) {
   return !text.empty() && text.find('/') == std::string::npos && text != "." && text != "..";
-}
-
-std::string join_key(const std::string& section, const std::string& key) {
-  return section.empty() ? key : section + "." + key;
 }
 
 // Returns the words as JSON strings, without empty ones.
@@ -142,12 +126,9 @@ void SettingReader::unknown_key(const JsonMember& member, const SettingTable& ta
     problem(member.key_where, pointer, "unknown key; did you mean \"" + near + "\"?");
     return;
   }
-  const std::string prefix = section.empty() ? "" : section + ".";
   std::vector<std::string> known;
   const auto add = [&](const std::string& key) {
-    if (key.starts_with(prefix) && key.find('.', prefix.size()) == std::string::npos) {
-      known.push_back(key.substr(prefix.size()));
-    }
+    if (section_of(key) == section) known.push_back(last_component(key));
   };
   for (const Setting& setting : table.settings()) {
     if (setting.kind != SettingKind::kAccepted) add(setting.key);
@@ -163,6 +144,23 @@ void SettingReader::unknown_key(const JsonMember& member, const SettingTable& ta
           str("unknown key; the nearest of ", known.size(), " known here: ",
               join(most_similar_words(lower_case(member.key), known, kNearest), ", "),
               "; all: lmtrain config explain ", section.empty() ? "--all" : section));
+}
+
+template <class T>
+void SettingReader::read_list(const JsonNode& node, const Setting& setting,
+                              const std::string& pointer, SettingKind kind) {
+  if (!node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
+  T value{};
+  std::vector<T> values;
+  Setting item = setting;
+  item.kind = kind;
+  item.slot = &value;
+  item.nullable = false;  // null may stand for the list, but for no item of it
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    read(node.items[i], item, str(pointer, '/', i));
+    values.push_back(value);
+  }
+  if (!bad(setting.key)) store(setting.slot, values);
 }
 
 void SettingReader::read(const JsonNode& node, const Setting& setting, const std::string& pointer) {
@@ -186,15 +184,14 @@ void SettingReader::read(const JsonNode& node, const Setting& setting, const std
     case SettingKind::kBytes:
     case SettingKind::kDuration:
       return read_amount(node, setting, pointer);
-    case SettingKind::kTrainingDuration: {
-      TrainingDuration duration;
-      if (parse_duration_node(node, setting, pointer, &duration)) store(setting.slot, duration);
-      return;
-    }
+    case SettingKind::kTrainingDuration:
+      return read_training_duration(node, setting, pointer);
     case SettingKind::kNumbers:
+      return read_list<double>(node, setting, pointer, SettingKind::kNumber);
     case SettingKind::kIntegers:
+      return read_list<int64_t>(node, setting, pointer, SettingKind::kInteger);
     case SettingKind::kTrainingDurations:
-      return read_list(node, setting, pointer);
+      return read_list<TrainingDuration>(node, setting, pointer, SettingKind::kTrainingDuration);
     case SettingKind::kTexts:
       return read_texts(node, setting, pointer);
     case SettingKind::kSources:
@@ -229,6 +226,15 @@ bool SettingReader::read_null(const JsonNode& node, const Setting& setting) {
   return true;
 }
 
+template <class T>
+void SettingReader::store_number(const JsonNode& node, const Setting& setting,
+                                 const std::string& pointer, T number) {
+  const auto value = static_cast<double>(number);
+  if (!setting.bounds.contains(value))
+    return wrong(node, setting, pointer, out_of_range(setting, value));
+  store(setting.slot, number);
+}
+
 void SettingReader::read_integer(const JsonNode& node, const Setting& setting,
                                  const std::string& pointer) {
   if (!node.is(Type::kNumber)) {
@@ -244,10 +250,7 @@ void SettingReader::read_integer(const JsonNode& node, const Setting& setting,
     return wrong(node, setting, pointer,
                  fraction ? "is not an integer" : out_of_range(setting, node.number));
   }
-  if (!setting.bounds.contains(static_cast<double>(*node.integer))) {
-    return wrong(node, setting, pointer, out_of_range(setting, static_cast<double>(*node.integer)));
-  }
-  store(setting.slot, *node.integer);
+  store_number(node, setting, pointer, *node.integer);
 }
 
 void SettingReader::read_number(const JsonNode& node, const Setting& setting,
@@ -256,10 +259,7 @@ void SettingReader::read_number(const JsonNode& node, const Setting& setting,
   if (!std::isfinite(node.number)) {
     return wrong(node, setting, pointer, "does not fit a 64-bit floating-point number");
   }
-  if (!setting.bounds.contains(node.number)) {
-    return wrong(node, setting, pointer, out_of_range(setting, node.number));
-  }
-  store(setting.slot, node.number);
+  store_number(node, setting, pointer, node.number);
 }
 
 void SettingReader::read_text(const JsonNode& node, const Setting& setting,
@@ -323,51 +323,41 @@ void SettingReader::read_amount(const JsonNode& node, const Setting& setting,
   if (duration) {
     const std::optional<double> seconds = parse_duration(node.text);
     if (!seconds) return wrong(node, setting, pointer, what, quoted(similar_durations(node.text)));
-    if (!setting.bounds.contains(*seconds)) {
-      return wrong(node, setting, pointer, out_of_range(setting, *seconds));
-    }
-    return store(setting.slot, *seconds);
+    return store_number(node, setting, pointer, *seconds);
   }
   const std::optional<int64_t> count = tokens ? parse_tokens(node.text) : parse_bytes(node.text);
   if (!count) {
     return wrong(node, setting, pointer, what,
                  quoted(tokens ? similar_tokens(node.text) : similar_bytes(node.text)));
   }
-  if (!setting.bounds.contains(static_cast<double>(*count))) {
-    return wrong(node, setting, pointer, out_of_range(setting, static_cast<double>(*count)));
-  }
-  store(setting.slot, *count);
+  store_number(node, setting, pointer, *count);
 }
 
-bool SettingReader::parse_duration_node(const JsonNode& node, const Setting& setting,
-                                        const std::string& pointer, TrainingDuration* duration) {
+void SettingReader::read_training_duration(const JsonNode& node, const Setting& setting,
+                                           const std::string& pointer) {
   if (node.is(Type::kNumber)) {
     constexpr int64_t kMost = int64_t{1} << 53;  // as a double holds every smaller one
     if (!node.integer || *node.integer < 0 || *node.integer > kMost) {
       const bool is_large = node.integer ? *node.integer > kMost : node.number > 0x1p53;
-      wrong(node, setting, pointer,
-            is_large ? "is too large: at most 9007199254740992"
-                     : "is not a whole number of at least 0");
-      return false;
+      return wrong(node, setting, pointer,
+                   is_large ? "is too large: at most 9007199254740992"
+                            : "is not a whole number of at least 0");
     }
-    *duration = {static_cast<double>(*node.integer), setting.bare_unit};
-    return true;
+    return store(setting.slot,
+                 TrainingDuration{static_cast<double>(*node.integer), setting.bare_unit});
   }
   const std::optional<TrainingDuration> parsed = node.is(Type::kString)
                                                      ? parse_training_duration(node.text)
                                                      : std::optional<TrainingDuration>();
   if (!parsed) {
-    wrong(node, setting, pointer, "is not an amount with a unit",
-          node.is(Type::kString) ? quoted(similar_training_durations(node.text, setting.units))
-                                 : std::vector<std::string>());
-    return false;
+    return wrong(node, setting, pointer, "is not an amount with a unit",
+                 node.is(Type::kString)
+                     ? quoted(similar_training_durations(node.text, setting.units))
+                     : std::vector<std::string>());
   }
-  if (std::find(setting.units.begin(), setting.units.end(), parsed->unit) == setting.units.end()) {
-    wrong(node, setting, pointer, "has a unit that this key does not take");
-    return false;
-  }
-  *duration = *parsed;
-  return true;
+  if (std::find(setting.units.begin(), setting.units.end(), parsed->unit) == setting.units.end())
+    return wrong(node, setting, pointer, "has a unit that this key does not take");
+  store(setting.slot, *parsed);
 }
 
 void SettingReader::read_accepted(const JsonNode& node, const Setting& setting,
@@ -382,46 +372,6 @@ void SettingReader::read_accepted(const JsonNode& node, const Setting& setting,
   const bool is_list = setting.each_item && node.is(Type::kArray);
   if (is_list && std::all_of(node.items.begin(), node.items.end(), is_choice)) return;
   wrong(node, setting, pointer, "is not what lmtrain computes");
-}
-
-void SettingReader::read_list(const JsonNode& node, const Setting& setting,
-                              const std::string& pointer) {
-  if (!node.is(Type::kArray)) return wrong(node, setting, pointer, "is not a list");
-  std::vector<double> numbers;
-  std::vector<int64_t> integers;
-  std::vector<TrainingDuration> durations;
-  // Each item is read as a setting of its own, so that its range and message are the same.
-  Setting item = setting;
-  item.kind = setting.kind == SettingKind::kNumbers    ? SettingKind::kNumber
-              : setting.kind == SettingKind::kIntegers ? SettingKind::kInteger
-                                                       : SettingKind::kTrainingDuration;
-  double number = 0;
-  int64_t integer = 0;
-  for (size_t i = 0; i < node.items.size(); ++i) {
-    const std::string below = str(pointer, '/', i);
-    const size_t before = problems_.size();
-    if (setting.kind == SettingKind::kTrainingDurations) {
-      TrainingDuration duration;
-      if (parse_duration_node(node.items[i], item, below, &duration)) durations.push_back(duration);
-    } else if (setting.kind == SettingKind::kNumbers) {
-      item.slot = &number;
-      read_number(node.items[i], item, below);
-      numbers.push_back(number);
-    } else {
-      item.slot = &integer;
-      read_integer(node.items[i], item, below);
-      integers.push_back(integer);
-    }
-    if (problems_.size() > before) bad_.insert(setting.key);
-  }
-  if (bad(setting.key)) return;
-  if (setting.kind == SettingKind::kTrainingDurations) {
-    store(setting.slot, durations);
-  } else if (setting.kind == SettingKind::kNumbers) {
-    store(setting.slot, numbers);
-  } else {
-    store(setting.slot, integers);
-  }
 }
 
 }  // namespace lmtrain

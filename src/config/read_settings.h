@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,13 +41,34 @@ class SettingReader {
  private:
   void read(const JsonNode& node, const Setting& setting, const std::string& pointer);
   bool read_null(const JsonNode& node, const Setting& setting);
+  // Sets the variable of a slot that holds a T or an optional T. Leaves any other slot as it is.
+  template <class T>
+  static void store(const SettingSlot& slot, const T& value) {
+    std::visit(
+        [&](auto target) {
+          using Target = decltype(target);
+          if constexpr (std::is_same_v<Target, T*> || std::is_same_v<Target, std::optional<T>*>) {
+            *target = value;
+          }
+        },
+        slot);
+  }
+  // Stores a number that is in the range of the setting; any other number is a problem.
+  template <class T>
+  void store_number(const JsonNode& node, const Setting& setting, const std::string& pointer,
+                    T number);
   void read_integer(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_number(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_text(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_choice(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_amount(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_accepted(const JsonNode& node, const Setting& setting, const std::string& pointer);
-  void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer);
+  void read_training_duration(const JsonNode& node, const Setting& setting,
+                              const std::string& pointer);
+  // Reads each item as a setting of this kind, so that its range and message are the same.
+  template <class T>
+  void read_list(const JsonNode& node, const Setting& setting, const std::string& pointer,
+                 SettingKind kind);
   void read_texts(const JsonNode& node, const Setting& setting, const std::string& pointer);
   void read_sources(const JsonNode& node, const Setting& setting, const std::string& pointer);
   // Appends the sources of one list to `sources`, each with the name `set`.
@@ -70,11 +90,9 @@ class SettingReader {
       return wrong(node, setting, pointer, "is not an object");
     Object object;
     read_item(node, settings(object), setting, pointer);
-    if (!bad(setting.key)) *std::get<std::optional<Object>*>(setting.slot) = std::move(object);
+    if (!bad(setting.key)) store(setting.slot, object);
   }
 
-  bool parse_duration_node(const JsonNode& node, const Setting& setting, const std::string& pointer,
-                           TrainingDuration* duration);
   bool expand_path(const JsonNode& node, const std::string& pointer, std::string* path);
   void unknown_key(const JsonMember& member, const SettingTable& table, const std::string& section,
                    const std::string& pointer);

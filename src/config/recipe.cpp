@@ -365,8 +365,7 @@ void choose_settings(Config& config, const RunFacts& facts) {
   choose_max_length(config, facts, tokens, chooser);
   chooser.choose("batch.tokens", config.batch.tokens, batch_tokens(config, facts, tokens),
                  str("by the ", format_count(tokens), " tokens of the run"));
-  const Batching batching = config.sequence.batching;
-  if (batching == Batching::kBucket || batching == Batching::kPad)
+  if (config.sequence.has_buckets())
     chooser.choose("sequence.schedule.cycles", config.sequence.schedule.cycles, 1,
                    "one run from short to long gains 0.02 to 0.05 in loss to four");
   chooser.choose("optimizer.type", config.optimizer.type, OptimizerType::kMuon,

@@ -3,7 +3,6 @@
 // config.json of an old run has a removed setting at its old default.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "config/json_reader.h"

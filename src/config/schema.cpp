@@ -45,23 +45,18 @@ class SchemaWriter {
   }
 
  private:
-  Json section(const std::string& prefix) {
+  Json section(const std::string& key) {
     Json properties = Json::object();
     Json required = Json::array();
-    const auto name_here = [&](const std::string& key) -> std::string {
-      const std::string below = prefix.empty() ? "" : prefix + ".";
-      if (!key.starts_with(below) || key.find('.', below.size()) != std::string::npos) return {};
-      return key.substr(below.size());
-    };
     for (const Setting& setting : catalog_.config().settings()) {
-      const std::string name = name_here(setting.key);
-      if (name.empty()) continue;
+      if (section_of(setting.key) != key) continue;
+      const std::string name = last_component(setting.key);
       properties[name] = described(setting);
       if (setting.required) required.push_back(name);
     }
     for (const SettingSection& other : catalog_.config().sections()) {
-      const std::string name = name_here(other.key);
-      if (name.empty()) continue;
+      if (section_of(other.key) != key) continue;
+      const std::string name = last_component(other.key);
       properties[name] = {{"description", other.meaning}};
       properties[name].update(section(other.key));
       if (properties[name].contains("required")) required.push_back(name);

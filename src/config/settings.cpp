@@ -15,52 +15,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-SettingKind kind_of(const SettingSlot& slot) {
-  struct Visitor {
-    SettingKind operator()(std::monostate) const { return SettingKind::kAccepted; }
-    SettingKind operator()(const bool*) const { return SettingKind::kBool; }
-    SettingKind operator()(const int64_t*) const { return SettingKind::kInteger; }
-    SettingKind operator()(const std::optional<int64_t>*) const { return SettingKind::kInteger; }
-    SettingKind operator()(const double*) const { return SettingKind::kNumber; }
-    SettingKind operator()(const std::optional<bool>*) const { return SettingKind::kBool; }
-    SettingKind operator()(const std::optional<double>*) const { return SettingKind::kNumber; }
-    SettingKind operator()(const std::string*) const { return SettingKind::kText; }
-    SettingKind operator()(const std::optional<std::string>*) const { return SettingKind::kText; }
-    SettingKind operator()(const ChoiceSlot&) const { return SettingKind::kChoice; }
-    SettingKind operator()(const TrainingDuration*) const { return SettingKind::kTrainingDuration; }
-    SettingKind operator()(const std::optional<TrainingDuration>*) const {
-      return SettingKind::kTrainingDuration;
-    }
-    SettingKind operator()(const std::vector<double>*) const { return SettingKind::kNumbers; }
-    SettingKind operator()(const std::vector<int64_t>*) const { return SettingKind::kIntegers; }
-    SettingKind operator()(const std::vector<TrainingDuration>*) const {
-      return SettingKind::kTrainingDurations;
-    }
-    SettingKind operator()(const std::optional<RopeScalingConfig>*) const {
-      return SettingKind::kRopeScaling;
-    }
-    SettingKind operator()(const std::vector<DataSourceConfig>*) const {
-      return SettingKind::kSources;
-    }
-    SettingKind operator()(const std::optional<std::vector<DataSourceConfig>>*) const {
-      return SettingKind::kNamedSources;
-    }
-    SettingKind operator()(const std::vector<OptimizerGroupConfig>*) const {
-      return SettingKind::kGroups;
-    }
-    SettingKind operator()(const std::optional<EarlyStopConfig>*) const {
-      return SettingKind::kEarlyStop;
-    }
-    SettingKind operator()(const std::vector<std::string>*) const { return SettingKind::kTexts; }
-    SettingKind operator()(const std::optional<std::vector<std::string>>*) const {
-      return SettingKind::kTexts;
-    }
-    SettingKind operator()(const std::optional<SamplesConfig>*) const {
-      return SettingKind::kSamples;
-    }
-  };
-  return std::visit(Visitor{}, slot);
-}
+// Returns the kind of a setting by the type of its slot.
+struct KindOf {
+  SettingKind operator()(std::monostate) const { return SettingKind::kAccepted; }
+  SettingKind operator()(const bool*) const { return SettingKind::kBool; }
+  SettingKind operator()(const int64_t*) const { return SettingKind::kInteger; }
+  SettingKind operator()(const double*) const { return SettingKind::kNumber; }
+  SettingKind operator()(const std::string*) const { return SettingKind::kText; }
+  SettingKind operator()(const ChoiceSlot&) const { return SettingKind::kChoice; }
+  SettingKind operator()(const TrainingDuration*) const { return SettingKind::kTrainingDuration; }
+  SettingKind operator()(const std::vector<double>*) const { return SettingKind::kNumbers; }
+  SettingKind operator()(const std::vector<int64_t>*) const { return SettingKind::kIntegers; }
+  SettingKind operator()(const std::vector<TrainingDuration>*) const {
+    return SettingKind::kTrainingDurations;
+  }
+  SettingKind operator()(const std::vector<std::string>*) const { return SettingKind::kTexts; }
+  SettingKind operator()(const std::vector<DataSourceConfig>*) const {
+    return SettingKind::kSources;
+  }
+  SettingKind operator()(const std::optional<std::vector<DataSourceConfig>>*) const {
+    return SettingKind::kNamedSources;
+  }
+  SettingKind operator()(const std::vector<OptimizerGroupConfig>*) const {
+    return SettingKind::kGroups;
+  }
+  SettingKind operator()(const RopeScalingConfig*) const { return SettingKind::kRopeScaling; }
+  SettingKind operator()(const EarlyStopConfig*) const { return SettingKind::kEarlyStop; }
+  SettingKind operator()(const SamplesConfig*) const { return SettingKind::kSamples; }
+  template <class T>
+  SettingKind operator()(const std::optional<T>*) const {
+    return (*this)(static_cast<const T*>(nullptr));
+  }
+};
 
 std::string number_text(double value) {
   if (value == std::trunc(value) && std::abs(value) <= 0x1p53) {
@@ -166,19 +152,10 @@ std::string allowed_without_null(const Setting& setting) {
 }
 
 std::string lower_snake(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string out = lower_case(text);
+  std::replace(out.begin(), out.end(), '-', '_');
   return out;
 }
-
-std::string section_of(const std::string& key) {
-  const size_t dot = key.rfind('.');
-  return dot == std::string::npos ? std::string() : key.substr(0, dot);
-}
-
-std::string last_component(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
 // Names that people coming from HF Trainer, torchtitan, nanoGPT or Marian type.
 constexpr std::pair<const char*, const char*> kForeignNames[] = {
@@ -299,7 +276,7 @@ Setting& SettingTable::add(const std::string& key, SettingSlot slot, const std::
   Setting& setting = settings_.emplace_back();
   setting.key = key;
   setting.slot = slot;
-  setting.kind = kind_of(slot);
+  setting.kind = std::visit(KindOf{}, slot);
   if (const auto* choice = std::get_if<ChoiceSlot>(&slot)) setting.choices = choice->names();
   setting.meaning = meaning;
   return setting;
@@ -345,37 +322,29 @@ std::string why_unused(const Setting& setting, const SettingTable& table) {
 std::string nearest_key(const std::string& unknown, const std::string& section,
                         const SettingTable& table) {
   std::string word = lower_snake(unknown);
-  std::vector<std::string> siblings;
-  std::vector<std::string> leaves;
-  std::string same_leaf;
+  std::vector<std::string> keys, leaves, siblings;
   const auto consider = [&](const std::string& key) {
-    const std::string leaf = last_component(key);
-    if (section_of(key) == section) siblings.push_back(leaf);
-    leaves.push_back(leaf);
-    if (same_leaf.empty() && leaf == word) same_leaf = key;
+    keys.push_back(key);
+    leaves.push_back(last_component(key));
+    if (section_of(key) == section) siblings.push_back(leaves.back());
   };
   for (const SettingSection& other : table.sections()) consider(other.key);
   for (const Setting& setting : table.settings()) consider(setting.key);
 
-  const auto here = [&](const std::string& leaf) {
-    return section.empty() ? leaf : section + "." + leaf;
+  const auto first_key_of = [&](const std::string& leaf) {
+    const auto found = std::find(leaves.begin(), leaves.end(), leaf);
+    return found == leaves.end() ? "" : keys[static_cast<size_t>(found - leaves.begin())];
   };
-  if (std::find(siblings.begin(), siblings.end(), word) != siblings.end()) return here(word);
+  if (std::find(siblings.begin(), siblings.end(), word) != siblings.end())
+    return join_key(section, word);
   if (table.find(word) != nullptr) return word;
   for (const auto& [name, key] : kForeignNames) {
     if (word == name && table.find(key) != nullptr) return key;
   }
-  if (!same_leaf.empty()) return same_leaf;
-  if (const std::string near = nearest_word(word, siblings); !near.empty()) return here(near);
-  const std::string near = nearest_word(word, leaves);
-  if (near.empty()) return {};
-  for (const SettingSection& other : table.sections()) {
-    if (last_component(other.key) == near) return other.key;
-  }
-  for (const Setting& setting : table.settings()) {
-    if (last_component(setting.key) == near) return setting.key;
-  }
-  return {};
+  if (std::string same = first_key_of(word); !same.empty()) return same;
+  if (const std::string near = nearest_word(word, siblings); !near.empty())
+    return join_key(section, near);
+  return first_key_of(nearest_word(word, leaves));
 }
 
 std::string nearest_choice(const std::string& word, const std::vector<std::string>& choices) {
@@ -401,6 +370,17 @@ std::string pointer_of(const std::string& key) {
   std::replace(pointer.begin(), pointer.end(), '.', '/');
   return key.empty() ? "" : pointer;
 }
+
+std::string join_key(const std::string& section, const std::string& name) {
+  return section.empty() ? name : section + "." + name;
+}
+
+std::string section_of(const std::string& key) {
+  const size_t dot = key.rfind('.');
+  return dot == std::string::npos ? std::string() : key.substr(0, dot);
+}
+
+std::string last_component(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
 SettingTable config_settings(Config& config) { return table_of(config); }
 SettingTable source_settings(DataSourceConfig& source) { return table_of(source); }

@@ -183,6 +183,11 @@ std::string nearest_choice(const std::string& word, const std::vector<std::strin
 bool is_device_name(const std::string& text);
 // Returns the JSON pointer of a dotted key: "/optimizer/lr" for "optimizer.lr".
 std::string pointer_of(const std::string& key);
+// Returns the dotted key of `name` in a section; the section "" is the root.
+std::string join_key(const std::string& section, const std::string& name);
+// These take a dotted key apart: "optimizer" and "lr" for "optimizer.lr", "" and "seed" for "seed".
+std::string section_of(const std::string& key);
+std::string last_component(const std::string& key);
 
 // Names of sets of held-out documents, as data.eval gives them. A name is a part of keys:
 // "eval_loss/NAME" in metrics.jsonl, "eval/loss/NAME" in TensorBoard. Other names are taken:

@@ -34,6 +34,7 @@ constexpr std::array<UnitName, 9> kByteUnits = {{{"B", 1},
                                                  {"GiB", 0x1p30},
                                                  {"TiB", 0x1p40}}};
 constexpr std::array<UnitName, 3> kTimeUnits = {{{"s", 1}, {"min", 60}, {"h", 3600}}};
+constexpr std::array<UnitName, 1> kPercentUnits = {{{"%", 1}}};
 // Units as other programs write them, in lower case, but not those that differ from ours only in
 // case. One table for each kind of amount: "b" is a billion in one and a byte in the other.
 using UnitNames = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -98,19 +99,18 @@ std::string shortest(double value) {
   return {buffer.data(), end.ptr};
 }
 
-template <size_t kCount>
-void add_names(const std::array<UnitName, kCount>& units, std::vector<std::string>& names) {
-  for (const UnitName& unit : units) {
-    if (!unit.name.empty()) names.emplace_back(unit.name);
-  }
-}
-
 // Names of units, and what other programs write for them.
 struct Candidates {
   std::vector<std::string> names;
   UnitNames others;
 
-  void add(const UnitNames& more) { others.insert(others.end(), more.begin(), more.end()); }
+  template <size_t kCount>
+  void add(const std::array<UnitName, kCount>& units, const UnitNames& more) {
+    for (const UnitName& unit : units) {
+      if (!unit.name.empty()) names.emplace_back(unit.name);
+    }
+    others.insert(others.end(), more.begin(), more.end());
+  }
 };
 
 // The number of `text` with each of the candidates that its unit may stand for.
@@ -139,14 +139,17 @@ std::vector<std::string> similar(std::string_view text, const Candidates& candid
   return meant;
 }
 
-std::string write_tokens(double tokens) {
-  for (size_t i = kTokenUnits.size(); i-- > 1;) {
-    const double count = tokens / kTokenUnits[i].scale;
+// Writes `amount` in the largest unit that makes the number whole, else with `ones` behind it.
+template <size_t kCount>
+std::string in_largest_unit(double amount, const std::array<UnitName, kCount>& units,
+                            const char* ones) {
+  for (size_t i = kCount; i-- > 1;) {
+    const double count = amount / units[i].scale;
     if (count >= 1 && count == std::trunc(count)) {
-      return shortest(count) + std::string(kTokenUnits[i].name);
+      return shortest(count) + std::string(units[i].name);
     }
   }
-  return shortest(tokens) + " tokens";
+  return shortest(amount) + ones;
 }
 
 }  // namespace
@@ -196,20 +199,20 @@ std::optional<TrainingDuration> parse_training_duration(std::string_view text) {
 }
 
 std::vector<std::string> similar_tokens(std::string_view text) {
-  Candidates candidates{{"tokens"}, kOtherTokenUnits};
-  add_names(kTokenUnits, candidates.names);
+  Candidates candidates{{"tokens"}, {}};
+  candidates.add(kTokenUnits, kOtherTokenUnits);
   return similar(text, candidates);
 }
 
 std::vector<std::string> similar_bytes(std::string_view text) {
-  Candidates candidates{{}, kOtherByteUnits};
-  add_names(kByteUnits, candidates.names);
+  Candidates candidates;
+  candidates.add(kByteUnits, kOtherByteUnits);
   return similar(text, candidates);
 }
 
 std::vector<std::string> similar_durations(std::string_view text) {
-  Candidates candidates{{}, kOtherTimeUnits};
-  add_names(kTimeUnits, candidates.names);
+  Candidates candidates;
+  candidates.add(kTimeUnits, kOtherTimeUnits);
   return similar(text, candidates);
 }
 
@@ -223,16 +226,13 @@ std::vector<std::string> similar_training_durations(
         break;
       case TrainingDuration::Unit::kTokens:
         candidates.names.emplace_back("tokens");
-        add_names(kTokenUnits, candidates.names);
-        candidates.add(kOtherTokenUnits);
+        candidates.add(kTokenUnits, kOtherTokenUnits);
         break;
       case TrainingDuration::Unit::kPercent:
-        candidates.names.emplace_back("%");
-        candidates.add(kOtherPercentUnits);
+        candidates.add(kPercentUnits, kOtherPercentUnits);
         break;
       case TrainingDuration::Unit::kSeconds:
-        add_names(kTimeUnits, candidates.names);
-        candidates.add(kOtherTimeUnits);
+        candidates.add(kTimeUnits, kOtherTimeUnits);
         break;
       case TrainingDuration::Unit::kEpochs:
         candidates.names.emplace_back("epochs");
@@ -270,22 +270,14 @@ std::string training_duration_pattern(const std::vector<TrainingDuration::Unit>&
   return std::string(kNumberPattern) + "(" + join(patterns, "|") + ")$";
 }
 
-std::string write_duration(double seconds) {
-  for (size_t i = kTimeUnits.size(); i-- > 0;) {
-    const double count = seconds / kTimeUnits[i].scale;
-    if ((count >= 1 && count == std::trunc(count)) || i == 0) {
-      return shortest(count) + std::string(kTimeUnits[i].name);
-    }
-  }
-  return {};
-}
+std::string write_duration(double seconds) { return in_largest_unit(seconds, kTimeUnits, "s"); }
 
 std::string write_training_duration(const TrainingDuration& duration) {
   switch (duration.unit) {
     case TrainingDuration::Unit::kSteps:
       return shortest(duration.value) + " steps";
     case TrainingDuration::Unit::kTokens:
-      return write_tokens(duration.value);
+      return in_largest_unit(duration.value, kTokenUnits, " tokens");
     case TrainingDuration::Unit::kPercent:
       return shortest(duration.value) + "%";
     case TrainingDuration::Unit::kSeconds:

@@ -39,13 +39,6 @@ Json duration_json(const TrainingDuration& duration, TrainingDuration::Unit bare
   return write_training_duration(duration);
 }
 
-template <class T>
-Json optional_json(const std::optional<T>& value, const Setting& setting) {
-  if (value) return *value;
-  if (setting.null_name.empty()) return nullptr;
-  return setting.null_name;
-}
-
 struct ToJson {
   const Setting& setting;
 
@@ -60,9 +53,6 @@ struct ToJson {
   Json operator()(const TrainingDuration* slot) const {
     return duration_json(*slot, setting.bare_unit);
   }
-  Json operator()(const std::optional<TrainingDuration>* slot) const {
-    return *slot ? duration_json(**slot, setting.bare_unit) : Json(nullptr);
-  }
   Json operator()(const std::vector<double>* slot) const { return *slot; }
   Json operator()(const std::vector<int64_t>* slot) const { return *slot; }
   Json operator()(const std::vector<TrainingDuration>* slot) const {
@@ -71,45 +61,27 @@ struct ToJson {
       out.push_back(duration_json(duration, setting.bare_unit));
     return out;
   }
-  Json operator()(const std::optional<bool>* slot) const { return optional_json(*slot, setting); }
-  Json operator()(const std::optional<int64_t>* slot) const {
-    return optional_json(*slot, setting);
+  Json operator()(const RopeScalingConfig* slot) const {
+    return object_json(*slot, rope_scaling_settings);
   }
-  Json operator()(const std::optional<double>* slot) const {
-    if (*slot && setting.kind == SettingKind::kDuration) return write_duration(**slot);
-    return optional_json(*slot, setting);
+  Json operator()(const EarlyStopConfig* slot) const {
+    return object_json(*slot, early_stop_settings);
   }
-  Json operator()(const std::optional<std::string>* slot) const {
-    return optional_json(*slot, setting);
-  }
-  Json operator()(const std::optional<RopeScalingConfig>* slot) const {
-    return *slot ? object_json(**slot, rope_scaling_settings) : Json(nullptr);
-  }
-  Json operator()(const std::optional<EarlyStopConfig>* slot) const {
-    return *slot ? object_json(**slot, early_stop_settings) : Json(nullptr);
-  }
+  Json operator()(const SamplesConfig* slot) const { return object_json(*slot, samples_settings); }
   Json operator()(const std::vector<std::string>* slot) const { return *slot; }
-  Json operator()(const std::optional<std::vector<std::string>>* slot) const {
-    return optional_json(*slot, setting);
-  }
-  Json operator()(const std::optional<SamplesConfig>* slot) const {
-    return *slot ? object_json(**slot, samples_settings) : Json(nullptr);
-  }
   Json operator()(const std::vector<DataSourceConfig>* slot) const { return sources_json(*slot); }
-  Json operator()(const std::optional<std::vector<DataSourceConfig>>* slot) const {
-    return *slot ? sources_json(**slot) : Json(nullptr);
-  }
   Json operator()(const std::vector<OptimizerGroupConfig>* slot) const {
     Json out = Json::array();
     for (const OptimizerGroupConfig& group : *slot)
       out.push_back(object_json(group, group_settings));
     return out;
   }
+  template <class T>
+  Json operator()(const std::optional<T>* slot) const {
+    if (*slot) return (*this)(&**slot);
+    return setting.null_name.empty() ? Json(nullptr) : Json(setting.null_name);
+  }
 };
-
-bool has_value(const Setting& setting) {
-  return !std::holds_alternative<std::monostate>(setting.slot);
-}
 
 // Prints as JSON.dump(2) does, but with short lists on one line and with a note after values that
 // are no defaults and after unused keys.
@@ -137,7 +109,7 @@ class Printer {
     out_ += "{\n";
     size_t left = node.size();
     for (const auto& [name, value] : node.items()) {
-      const std::string key = section.empty() ? name : str(section, '.', name);
+      const std::string key = join_key(section, name);
       out_.append(2 * depth + 2, ' ');
       out_ += Json(name).dump() + ": ";
       if (table_.is_section(key)) {
@@ -199,15 +171,10 @@ nlohmann::ordered_json config_to_json(const Config& config) {
   const SettingTable table = config_settings(copy);
   Json root = Json::object();
   for (const Setting& setting : table.settings()) {
-    if (!has_value(setting)) continue;
-    Json* section = &root;
-    size_t begin = 0;
-    for (size_t dot = setting.key.find('.'); dot != std::string::npos;
-         dot = setting.key.find('.', begin)) {
-      section = &(*section)[setting.key.substr(begin, dot - begin)];
-      begin = dot + 1;
-    }
-    (*section)[setting.key.substr(begin)] = setting_value(setting);
+    if (std::holds_alternative<std::monostate>(setting.slot)) continue;
+    Json* value = &root;
+    for (const std::string& part : key_parts(setting.key)) value = &(*value)[part];
+    *value = setting_value(setting);
   }
   return root;
 }

@@ -28,7 +28,6 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/lerp.h>
 #include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/linalg_vector_norm.h>

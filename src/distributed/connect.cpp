@@ -21,7 +21,6 @@
 #include "distributed/device_exchange.h"
 #include "distributed/gloo_link.h"
 #include "distributed/heartbeat.h"
-#include "distributed/local_address.h"
 #include "distributed/rendezvous.h"
 
 namespace lmtrain {
@@ -240,9 +239,10 @@ class GlooProcesses final : public Processes {
 
   void barrier(const std::string& stage) override {
     const auto has_come = std::make_shared<bool>(false);
-    wait(others(), [store = store_, key = str("barrier/", stage), count = count_, has_come] {
-      return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
-    });
+    wait(heartbeat_->others(),
+         [store = store_, key = str("barrier/", stage), count = count_, has_come] {
+           return store->add(key, std::exchange(*has_come, true) ? 0 : 1) >= count;
+         });
   }
 
   // If wait() finds a loss, the heartbeat knows it too, and ends the process.
@@ -250,7 +250,7 @@ class GlooProcesses final : public Processes {
     const auto is_done = std::make_shared<std::atomic<bool>>(false);
     std::thread watching = start_thread([this, is_done] {
       (void)heartbeat_->wait(
-          others(), [is_done] { return is_done->load(); }, timeout_);
+          heartbeat_->others(), [is_done] { return is_done->load(); }, timeout_);
     });
     const auto stop = [&] {
       *is_done = true;
@@ -358,7 +358,8 @@ class GlooProcesses final : public Processes {
       return is_there() || stop_signal() != 0 || Clock::now() >= deadline;
     };
     try {
-      if (const auto loss = heartbeat_->wait(others(), is_over, std::min(limit, kSignOfLife)))
+      if (const auto loss =
+              heartbeat_->wait(heartbeat_->others(), is_over, std::min(limit, kSignOfLife)))
         throw_lost(*loss);
       throw_if_stopped();
       if (!is_there())
@@ -371,14 +372,6 @@ class GlooProcesses final : public Processes {
       give_up(exit_code(ErrorKind::kIo), first_line(error.what()));
       throw;
     }
-  }
-
-  std::vector<int> others() const {
-    std::vector<int> others;
-    for (int rank = 0; rank < count_; ++rank) {
-      if (rank != rank_) others.push_back(rank);
-    }
-    return others;
   }
 
   void guarded(const char* what, const std::function<void()>& work) { link_->guarded(what, work); }

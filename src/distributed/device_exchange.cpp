@@ -138,12 +138,8 @@ struct DeviceExchange::Link {
 };
 
 DeviceExchange::DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator,
-                               Heartbeat& heartbeat, int rank, int count)
-    : link_(std::make_shared<Link>(Link{calls, communicator})), heartbeat_(heartbeat) {
-  for (int other = 0; other < count; ++other) {
-    if (other != rank) others_.push_back(other);
-  }
-}
+                               Heartbeat& heartbeat)
+    : link_(std::make_shared<Link>(Link{calls, communicator})), heartbeat_(heartbeat) {}
 
 // NCCL frees a communicator in a thread that nobody can wait for, and that would still be at work
 // when the program exits.
@@ -183,7 +179,7 @@ void DeviceExchange::wait(milliseconds limit) {
       return !link->is_under_way() || Clock::now() >= deadline;
     };
     if (const auto loss =
-            heartbeat_.wait(others_, done, std::min<milliseconds>(limit, kNcclSilence)))
+            heartbeat_.wait(heartbeat_.others(), done, std::min<milliseconds>(limit, kNcclSilence)))
       fail(loss->cause);
   }
   if (link_->status.state == nccl::State::kFailed) fail(link_->status.error);
@@ -270,8 +266,7 @@ std::unique_ptr<DeviceExchange> connect_devices(const NcclLibrary& library, Proc
     nccl::Communicator* communicator = nullptr;
     const nccl::Status status = calls->connect(bytes_of(offers[0].id).data(), processes.rank(),
                                                processes.count(), device.index(), &communicator);
-    exchange = std::make_unique<DeviceExchange>(*calls, communicator, heartbeat, processes.rank(),
-                                                processes.count());
+    exchange = std::make_unique<DeviceExchange>(*calls, communicator, heartbeat);
     try {
       if (status.state == nccl::State::kFailed) throw std::runtime_error(status.error);
       exchange->finish_connecting(std::min<milliseconds>(limit / 2, kConnecting));

@@ -21,10 +21,9 @@ namespace lmtrain {
 
 class DeviceExchange {
  public:
-  // Takes over the communicator, which may be null. `rank` is the rank of this process, `count` the
-  // number of processes in the run. `calls` and `heartbeat` must outlive this object.
-  DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator, Heartbeat& heartbeat,
-                 int rank, int count);
+  // Takes over the communicator, which may be null. `calls` and `heartbeat` must outlive this
+  // object.
+  DeviceExchange(const nccl::Calls& calls, nccl::Communicator* communicator, Heartbeat& heartbeat);
   // Leaves a working connection open until the program ends. Aborts any other, for two seconds at
   // most.
   ~DeviceExchange();
@@ -61,7 +60,6 @@ class DeviceExchange {
 
   std::shared_ptr<Link> link_;  // shared with threads of the heartbeat, which may outlive a wait
   Heartbeat& heartbeat_;
-  std::vector<int> others_;
 };
 
 // Connects the GPUs of all processes by NCCL; each process passes its own `device`. Returns null in

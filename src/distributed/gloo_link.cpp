@@ -17,11 +17,14 @@ using std::chrono::milliseconds;
 
 namespace {
 
+// Gloo uses the network interface that a user has named instead of `address`, except for a loopback
+// address.
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const std::string& address,
                                                                  milliseconds timeout) {
   using Gloo = c10d::ProcessGroupGloo;
-  if (!chosen_interface(address).empty() || address.empty())
-    return Gloo::Options::create_default(timeout);
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  const bool is_chosen = interface != nullptr && *interface != '\0' && !is_loopback(address);
+  if (is_chosen || address.empty()) return Gloo::Options::create_default(timeout);
   auto options = Gloo::Options::create(timeout);
   options->devices.push_back(Gloo::createDeviceForHostname(address));
   return options;
@@ -59,11 +62,6 @@ class HostCopy {
 };
 
 }  // namespace
-
-std::string chosen_interface(const std::string& address) {
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  return interface == nullptr || is_loopback(address) ? "" : interface;
-}
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> connect_gloo(
     const c10::intrusive_ptr<c10d::Store>& store, const std::string& name, int rank, int count,
@@ -115,7 +113,7 @@ void GlooLink::exchange(const char* what, const std::function<void()>& work) {
 
 void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& take) {
   const milliseconds limit = this->limit();
-  if (DeviceExchange* const gpus = gpus_of(give)) return gpus->swap(to, give, from, take, limit);
+  if (DeviceExchange* const gpus = gpus_of_(give)) return gpus->swap(to, give, from, take, limit);
   std::vector<at::Tensor> given = {give}, taken = {take};
   c10::intrusive_ptr<c10d::Work> receiving, sending;
   if (take.numel() > 0) receiving = group_->recv(taken, from, 0);
@@ -125,7 +123,7 @@ void GlooLink::swap(int to, const at::Tensor& give, int from, const at::Tensor& 
 }
 
 void GlooLink::reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
-  DeviceExchange* const gpus = gpus_of(flat);
+  DeviceExchange* const gpus = gpus_of_(flat);
   if (gpus == nullptr && !flat.is_cpu()) {
     const HostCopy copy(flat, ranges);
     reduce_scatter(copy.values(), copy.ranges());
@@ -140,7 +138,7 @@ void GlooLink::reduce_scatter(const at::Tensor& flat, const std::vector<ElementR
 }
 
 void GlooLink::all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) {
-  DeviceExchange* const gpus = gpus_of(flat);
+  DeviceExchange* const gpus = gpus_of_(flat);
   if (gpus == nullptr && !flat.is_cpu()) {
     const HostCopy copy(flat, ranges);
     all_gather(copy.values(), copy.ranges());

@@ -28,15 +28,14 @@ class DeviceExchange;
 class GlooLink final : public RangeExchange {
  public:
   // Returns the exchange between GPUs for such tensors, such as NCCL's; null if Gloo must exchange
-  // them.
+  // them: a tensor on a GPU goes through host memory.
   using GpusOf = std::function<DeviceExchange*(const at::Tensor& values)>;
 
-  // `timeout` is the timeout of the run (distributed/processes.h). Without `gpus_of` Gloo exchanges
-  // all tensors: a tensor on a GPU goes through host memory. If `keeps_order`, reduce_scatter()
-  // adds tensors of GPUs in the order of tensors in host memory. `heartbeat` must outlive this
-  // object.
+  // `timeout` is the timeout of the run (distributed/processes.h). If `keeps_order`,
+  // reduce_scatter() adds tensors of GPUs in the order of tensors in host memory. `heartbeat` must
+  // outlive this object.
   GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
-           std::chrono::milliseconds timeout, GpusOf gpus_of = {}, bool keeps_order = true);
+           std::chrono::milliseconds timeout, GpusOf gpus_of, bool keeps_order);
   ~GlooLink() override;
 
   c10d::ProcessGroupGloo& group() { return *group_; }
@@ -61,10 +60,6 @@ class GlooLink final : public RangeExchange {
   void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) override;
 
  private:
-  // Returns the exchange between GPUs; null if there is none for these tensors.
-  DeviceExchange* gpus_of(const at::Tensor& values) const {
-    return gpus_of_ ? gpus_of_(values) : nullptr;
-  }
   bool is_tree() const;
   Exchange swapping(const char* what);
   PassOn passing_on(const char* what);
@@ -77,10 +72,6 @@ class GlooLink final : public RangeExchange {
   int rank_, count_;
 };
 
-// Returns the network interface that the variable GLOO_SOCKET_IFNAME names; Gloo then uses it
-// instead of `address`. Returns an empty text if the variable is not set, or if `address` is empty
-// or a loopback address.
-std::string chosen_interface(const std::string& address);
 // Connects the `count` processes that call it with the same `name`. The other processes reach this
 // one by `address`; empty: not known. If a process does not come, throws an exception of c10d after
 // some multiples of `timeout`.

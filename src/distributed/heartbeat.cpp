@@ -181,6 +181,14 @@ Heartbeat::~Heartbeat() {
   state_->changed.wait_for(lock, 1s, [this] { return state_->stopped; });
 }
 
+std::vector<int> Heartbeat::others() const {
+  const auto count = static_cast<int>(state_->group.names.size());
+  std::vector<int> ranks;
+  for (int rank = 0; rank < count; ++rank)
+    if (rank != state_->group.rank) ranks.push_back(rank);
+  return ranks;
+}
+
 void Heartbeat::count_exchange() { ++state_->exchanges; }
 void Heartbeat::mark_saving(bool is_saving) { state_->is_saving = is_saving; }
 int64_t Heartbeat::exchanges() const { return state_->exchanges; }

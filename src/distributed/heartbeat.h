@@ -54,6 +54,8 @@ class Heartbeat {
   // Stops the thread, and waits one second at most for its end.
   ~Heartbeat();
 
+  // Returns the ranks of all other processes.
+  std::vector<int> others() const;
   // Call this before each exchange. find_cause() compares the counts of all processes to find the
   // one that is behind.
   void count_exchange();

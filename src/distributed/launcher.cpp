@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -28,7 +28,7 @@ OptimizerShards::OptimizerShards(Processes& processes, const Config& config, Com
   for (const std::vector<int64_t>& cuts : cut_chunks(layout_, config.optimizer, processes.count()))
     chunks_.push_back(divided_at(cuts));
   norm_blocks_.resize(static_cast<size_t>(processes.count()));
-  for (const NormBlock& block : norm_blocks(layout_)) {
+  for (const ElementRange& block : norm_blocks(layout_)) {
     block_owners_.push_back(owner_of(block.first));
     norm_blocks_[static_cast<size_t>(block_owners_.back())].push_back(block);
   }
@@ -79,7 +79,7 @@ double OptimizerShards::gradient_norm(const at::Tensor& grad) const {
   const auto rank = static_cast<size_t>(processes_.rank());
   std::vector<double> mine = sums_of_squares(grad, norm_blocks_[rank]);
   size_t most = 0;
-  for (const std::vector<NormBlock>& blocks : norm_blocks_) most = std::max(most, blocks.size());
+  for (const std::vector<ElementRange>& blocks : norm_blocks_) most = std::max(most, blocks.size());
   mine.resize(most);
   const std::vector<double> all = processes_.all_gather_values(mine);
   std::vector<size_t> next(norm_blocks_.size());  // by rank

@@ -119,8 +119,8 @@ class OptimizerShards {
   std::vector<DividedRange> chunks_;          // empty when nothing is divided
   std::vector<OptimizerBuffer> all_buffers_;  // on the device "meta"; empty if nothing is divided
   std::vector<DividedRange> gathered_;        // the weights that all processes have
-  std::vector<std::vector<NormBlock>> norm_blocks_;  // by rank: the blocks of its tensors
-  std::vector<int> block_owners_;                    // the rank of each block, in norm_blocks order
+  std::vector<std::vector<ElementRange>> norm_blocks_;  // by rank: the blocks of its tensors
+  std::vector<int> block_owners_;  // the rank of each block, in norm_blocks order
   bool copies_;
   HostCopier host_copier_;  // its buffers serve the copies of all checkpoints
   bool divides_weights_ = false;

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "config/parse.h"
 
 namespace lmtrain {

@@ -13,7 +13,6 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,14 +31,13 @@ class RangeExchange {
 
   // Replaces this process's range of `flat` by its sum over all processes; other elements have no
   // meaning afterwards. `flat` is as in Processes::all_reduce(). `ranges[rank]` is the range of
-  // each rank, in the order of distributed/ranges.h, the same in each process. Ranges may overlap,
-  // and need not cover `flat`. If the number of processes is a power of two, the order of the
-  // additions is fixed: a binary tree over the ranks, neighbours first. Otherwise they add in a
-  // ring. Processes::use_nccl() can choose another order for tensors on GPUs; ranges must not
-  // overlap then.
+  // each rank, in the order of distributed/ranges.h, the same in each process. Ranges do not
+  // overlap, and need not cover `flat`. If the number of processes is a power of two, the order of
+  // the additions is fixed: a binary tree over the ranks, neighbours first. Otherwise they add in a
+  // ring. Processes::use_nccl() can choose another order for tensors on GPUs.
   virtual void reduce_scatter(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
-  // Copies each process's range of `flat` to all other processes. `ranges` are as above and do not
-  // overlap; `flat` may have any dtype.
+  // Copies each process's range of `flat` to all other processes. `ranges` are as above; `flat` may
+  // have any dtype.
   virtual void all_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges) = 0;
 
  protected:

@@ -22,22 +22,14 @@ ElementRange common(const ElementRange& a, const ElementRange& b) {
   return {first, std::max<int64_t>(0, std::min(a.end(), b.end()) - first)};
 }
 
-std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts) {
+DividedRange divided_at(const std::vector<int64_t>& cuts) {
   const size_t count = cuts.size() - 1;
-  std::vector<ElementRange> ranges;
+  DividedRange divided{{cuts.front(), cuts.back() - cuts.front()}, {}};
   for (size_t rank = 0; rank < count; ++rank) {
     const size_t position = position_of(rank, count);
-    ranges.push_back({cuts[position], cuts[position + 1] - cuts[position]});
+    divided.ranges.push_back({cuts[position], cuts[position + 1] - cuts[position]});
   }
-  return ranges;
-}
-
-std::vector<ElementRange> even_ranges(int64_t size, int count) {
-  return evenly_divided({0, size}, count).ranges;
-}
-
-DividedRange divided_at(const std::vector<int64_t>& cuts) {
-  return {{cuts.front(), cuts.back() - cuts.front()}, ranges_of_ranks(cuts)};
+  return divided;
 }
 
 DividedRange evenly_divided(const ElementRange& elements, int count) {

@@ -16,20 +16,14 @@ namespace lmtrain {
 // in `b` or at an end of `b`.
 ElementRange common(const ElementRange& a, const ElementRange& b);
 
-// Returns the range of each rank, indexed by rank. Each lies between two neighbouring `cuts`, which
-// ascend; n + 1 cuts make n ranges. Equal cuts make an empty range.
-std::vector<ElementRange> ranges_of_ranks(const std::vector<int64_t>& cuts);
-
-// Returns `count` ranges, indexed by rank, that cover `size` elements. Sizes differ by one at most.
-std::vector<ElementRange> even_ranges(int64_t size, int count);
-
 // Holds a range of a flat tensor, and how it is divided among the ranks.
 struct DividedRange {
   ElementRange elements;
-  std::vector<ElementRange> ranges;  // of each rank, as from ranges_of_ranks()
+  std::vector<ElementRange> ranges;  // by rank
 };
 
-// Returns the range from the first cut to the last, divided as ranges_of_ranks() says.
+// Returns the range from the first cut to the last. The range of each rank lies between two
+// neighbouring `cuts`, which ascend; n + 1 cuts make n ranges. Equal cuts make an empty range.
 DividedRange divided_at(const std::vector<int64_t>& cuts);
 // Returns `elements`, divided into `count` ranges whose sizes differ by one at most.
 DividedRange evenly_divided(const ElementRange& elements, int count);

@@ -147,8 +147,6 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch, milliseconds
                                    : "; is the process of rank 0 running, and the port open?"));
 }
 
-}  // namespace
-
 Member this_member(const Launch& launch) {
   Member member;
   member.host = host_name();
@@ -163,6 +161,7 @@ Member this_member(const Launch& launch) {
   return member;
 }
 
+// Returns a member as one line of text, which member_from_text() reads.
 std::string member_to_text(const Member& member) {
   return str(member.process, " ", member.local_rank, " ", member.processors, " ", member.address,
              " ", member.machine, " ", member.host);
@@ -174,6 +173,8 @@ Member member_from_text(const std::string& text) {
       member.address >> member.machine >> member.host;
   return member;
 }
+
+}  // namespace
 
 std::vector<int> local_ranks(const std::vector<Member>& members) {
   std::vector<int> ranks;

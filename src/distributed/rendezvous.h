@@ -31,12 +31,6 @@ struct Member {
   std::string address = "?";  // its own, on the route to Launch::address; "?": not known
 };
 
-// Returns the description of this process.
-Member this_member(const Launch& launch);
-// Returns a member as one line of text, and the member of such a line.
-std::string member_to_text(const Member& member);
-Member member_from_text(const std::string& text);
-
 // Returns the local rank of each member: its own `local_rank`, or else the number of members of
 // lower rank on its machine. `members` is indexed by rank.
 std::vector<int> local_ranks(const std::vector<Member>& members);

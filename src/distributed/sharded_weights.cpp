@@ -1,7 +1,6 @@
 #include "distributed/sharded_weights.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/activities.h"
@@ -39,13 +38,10 @@ ShardedWeights::ShardedWeights(Processes& processes, const OptimizerShards& shar
   for (const ElementRange& module : module_ranges(layout))
     modules_.push_back(shards.divided(module));
   norms_ = shards.divided(shards.norms());
-  std::map<int64_t, int64_t> ends;  // by first element
-  for (const ParameterSpec& spec : layout.parameters())
-    ends[spec.offset] = spec.offset + spec.numel();
   int64_t end = 0;
-  for (const auto& [first, end_of_tensor] : ends) {
-    if (first > end) gaps_.push_back({end, first - end});
-    end = end_of_tensor;
+  for (const ParameterSpec& spec : layout.parameters()) {
+    if (spec.offset > end) gaps_.push_back({end, spec.offset - end});
+    end = spec.offset + spec.numel();
   }
   if (end < layout.flat_size()) gaps_.push_back({end, layout.flat_size() - end});
 }

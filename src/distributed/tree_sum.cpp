@@ -17,11 +17,11 @@ int count_of(const std::vector<ElementRange>& ranges) {
   return static_cast<int>(ranges.size());
 }
 
-// Returns the smallest range that covers the ranges of all ranks that equal `rank` in the bits
-// below `limit`, a power of two.
-ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit) {
+// Returns the elements that a rank keeps in the round of `bit`: the smallest range that covers the
+// ranges of all ranks that equal `rank` in the bits up to `bit`.
+ElementRange kept_by(const std::vector<ElementRange>& ranges, int rank, int bit) {
   ElementRange all;
-  for (int other = rank % limit; other < static_cast<int>(ranges.size()); other += limit) {
+  for (int other = rank % (2 * bit); other < static_cast<int>(ranges.size()); other += 2 * bit) {
     const ElementRange& range = ranges[static_cast<size_t>(other)];
     if (range.size == 0) continue;
     if (all.size == 0) all = range;
@@ -32,54 +32,19 @@ ElementRange cover(const std::vector<ElementRange>& ranges, int rank, int limit)
   return all;
 }
 
-// Holds the elements that a rank keeps in a round, and the elements that it gives to its partner.
-struct Halves {
-  ElementRange kept, given;
-
-  // Both are cut into messages from the side where they may overlap: so a rank gives the elements
-  // of the first message away before it adds to them.
-  bool keeps_lower() const {
-    return kept.first != given.first ? kept.first < given.first : kept.end() < given.end();
-  }
-  // The least size of messages with which only the two first messages have common elements.
-  int64_t least_message() const {
-    const int64_t in_both = common(kept, given).size;
-    const ElementRange& lower = keeps_lower() ? kept : given;
-    const ElementRange& higher = keeps_lower() ? given : kept;
-    const bool one_holds_the_other = lower.first == higher.first || lower.end() > higher.end();
-    return in_both > 0 && one_holds_the_other ? std::max(kept.size, given.size) : in_both;
-  }
-};
-
-Halves halves_of(const std::vector<ElementRange>& ranges, int rank, int bit) {
-  return {cover(ranges, rank, 2 * bit), cover(ranges, rank ^ bit, 2 * bit)};
+// Returns the number of messages in a round: the same for all ranks, so that all make the same
+// number of exchanges.
+int64_t count_messages(const std::vector<ElementRange>& ranges, int bit, int64_t message) {
+  int64_t longest = 1;
+  for (int rank = 0; rank < 2 * bit; ++rank)  // the others keep the same elements
+    longest = std::max(longest, kept_by(ranges, rank, bit).size);
+  return (longest + message - 1) / message;
 }
 
-// Says how a round is cut into messages: the same for all ranks, so that all make the same number
-// of exchanges.
-struct Cut {
-  int64_t size = 0, messages = 1;  // size: elements of a message
-};
-
-Cut cut_round(const std::vector<ElementRange>& ranges, int bit, int64_t message) {
-  // If all elements fit into one message, every rank has one message, whatever the pairs are.
-  if (cover(ranges, /*rank=*/0, /*limit=*/1).size <= message) return {message, 1};
-  Cut cut{message, 1};
-  int64_t longest = 0;
-  for (int rank = 0; rank < static_cast<int>(ranges.size()); ++rank) {
-    const Halves halves = halves_of(ranges, rank, bit);
-    cut.size = std::max(cut.size, halves.least_message());
-    longest = std::max(longest, halves.kept.size);
-  }
-  cut.messages = std::max<int64_t>(1, (longest + cut.size - 1) / cut.size);
-  return cut;
-}
-
-// The elements of message i of a range, counted from its beginning or from its end.
-ElementRange message_of(const ElementRange& range, int64_t i, int64_t size, bool from_end) {
-  const int64_t before = std::min(i * size, range.size);
-  const int64_t taken = std::min(size, range.size - before);
-  return {from_end ? range.end() - before - taken : range.first + before, taken};
+// The elements of message i of a range.
+ElementRange message_of(const ElementRange& range, int64_t i, int64_t message) {
+  const int64_t before = std::min(i * message, range.size);
+  return {range.first + before, std::min(message, range.size - before)};
 }
 
 // This rank's elements in the range of the rank that is `steps` before it.
@@ -96,17 +61,16 @@ void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, i
   const int count = count_of(ranges);
   at::Tensor received;
   for (int bit = 1; bit < count; bit *= 2) {
-    const Halves halves = halves_of(ranges, rank, bit);
-    const Cut cut = cut_round(ranges, bit, message);
-    for (int64_t i = 0; i < cut.messages; ++i) {
-      const bool keeps_lower = halves.keeps_lower();
-      const ElementRange kept = message_of(halves.kept, i, cut.size, /*from_end=*/keeps_lower);
-      const ElementRange given = message_of(halves.given, i, cut.size, /*from_end=*/!keeps_lower);
-      if (!received.defined() || received.numel() < kept.size)
-        received = at::empty({kept.size}, flat.options());
-      const at::Tensor theirs = received.narrow(0, 0, kept.size);
-      exchange(rank ^ bit, given.of(flat), theirs);
-      kept.of(flat).add_(theirs);  // a + b and b + a have the same bits
+    const ElementRange kept = kept_by(ranges, rank, bit);
+    const ElementRange given = kept_by(ranges, rank ^ bit, bit);
+    const int64_t messages = count_messages(ranges, bit, message);
+    for (int64_t i = 0; i < messages; ++i) {
+      const at::Tensor mine = message_of(kept, i, message).of(flat);
+      if (!received.defined() || received.numel() < mine.numel())
+        received = at::empty({mine.numel()}, flat.options());
+      const at::Tensor theirs = received.narrow(0, 0, mine.numel());
+      exchange(rank ^ bit, message_of(given, i, message).of(flat), theirs);
+      mine.add_(theirs);  // a + b and b + a have the same bits
     }
   }
 }
@@ -115,8 +79,7 @@ void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges
                  const Exchange& exchange) {
   for (int bit = count_of(ranges) / 2; bit > 0; bit /= 2) {
     const int partner = rank ^ bit;
-    exchange(partner, cover(ranges, rank, 2 * bit).of(flat),
-             cover(ranges, partner, 2 * bit).of(flat));
+    exchange(partner, kept_by(ranges, rank, bit).of(flat), kept_by(ranges, partner, bit).of(flat));
   }
 }
 

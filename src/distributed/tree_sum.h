@@ -14,7 +14,7 @@
 // and passes the sum on, until the sum reaches the owner.
 //
 // `flat` is contiguous and one-dimensional, and has one size and dtype in all ranks. `ranges[rank]`
-// is the range of each rank, in the order of ranges.h.
+// is the range of each rank, in the order of ranges.h; no two overlap.
 #pragma once
 
 #include <functional>
@@ -37,12 +37,11 @@ inline constexpr int64_t kDeviceMessage = int64_t{1} << 22;
 // tree_sum() and tree_gather() throw Error(kInternal) unless the number of ranks is a power of two.
 //
 // Replaces this rank's range of `flat` by its sum over all ranks; other elements are partial sums
-// afterwards. Ranges may overlap: each rank then has the sum of the common elements. A message has
-// at most `message` >= 1 elements, more only if ranges overlap. Needs the memory of one message
-// beside `flat`. All ranks call `exchange` equally often, some with empty tensors.
+// afterwards. A message has at most `message` >= 1 elements. Needs the memory of one message beside
+// `flat`. All ranks call `exchange` equally often, some with empty tensors.
 void tree_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
               const Exchange& exchange, int64_t message);
-// Copies the range of each rank to all ranks. The ranges must not overlap.
+// Copies the range of each rank to all ranks.
 void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
                  const Exchange& exchange);
 
@@ -51,10 +50,9 @@ void tree_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges
 using PassOn = std::function<void(const at::Tensor& give, const at::Tensor& take)>;
 
 // Replaces this rank's range of `flat` by its sum over all ranks; other elements stay as they are.
-// Ranges may overlap; each owner then adds the common elements in another order.
 void ring_sum(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
               const PassOn& pass_on);
-// Copies the range of each rank to all ranks. The ranges must not overlap.
+// Copies the range of each rank to all ranks.
 void ring_gather(const at::Tensor& flat, const std::vector<ElementRange>& ranges, int rank,
                  const PassOn& pass_on);
 

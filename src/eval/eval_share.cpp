@@ -10,22 +10,21 @@ namespace {
 
 constexpr double kMiddlesByTheClock = 19;
 
-// Targets of the whole run; positions where steps are given.
-double run_tokens(const Config& config, const PreparedData& data) {
-  if (config.train.steps)
-    return static_cast<double>(*config.train.steps) * static_cast<double>(config.batch.tokens);
-  if (config.train.epochs) return *config.train.epochs * static_cast<double>(data.train_tokens);
-  return static_cast<double>(*config.train.tokens);
-}
-
 double token_cost(const Config& config) {
   return (config.precision == PrecisionSetting::kFp32 ? 1.0 : kFp32Factor) / 3;
 }
 
 }  // namespace
 
+double run_tokens(const Config& config, double text_tokens) {
+  if (config.train.steps)
+    return static_cast<double>(*config.train.steps) * static_cast<double>(config.batch.tokens);
+  if (config.train.epochs) return *config.train.epochs * text_tokens;
+  return static_cast<double>(config.train.tokens.value_or(0));
+}
+
 double count_evaluations(const Config& config, const PreparedData& data) {
-  const double tokens = run_tokens(config, data);
+  const double tokens = run_tokens(config, static_cast<double>(data.train_tokens));
   const auto tokens_per_step = static_cast<double>(config.batch.tokens);
   const double steps = tokens / tokens_per_step;
   const bool counts_steps = config.train.steps.has_value();
@@ -44,7 +43,8 @@ double count_evaluations(const Config& config, const PreparedData& data) {
 
 void resolve_eval_tokens(Config& config, const PreparedData& data) {
   if (config.eval.tokens) return;
-  const double affordable = kMostEvalShare * run_tokens(config, data) /
+  const double affordable = kMostEvalShare *
+                            run_tokens(config, static_cast<double>(data.train_tokens)) /
                             (count_evaluations(config, data) * token_cost(config));
   config.eval.tokens = static_cast<int64_t>(std::clamp(
       affordable, static_cast<double>(kLeastEvalTokens), static_cast<double>(kMostEvalTokens)));
@@ -56,7 +56,7 @@ double evaluation_cost(const Config& config, int64_t targets) {
 
 double evaluation_share(const Config& config, const PreparedData& data, int64_t targets) {
   const double cost = count_evaluations(config, data) * evaluation_cost(config, targets);
-  return cost / (cost + run_tokens(config, data));
+  return cost / (cost + run_tokens(config, static_cast<double>(data.train_tokens)));
 }
 
 }  // namespace lmtrain

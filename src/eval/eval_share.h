@@ -25,6 +25,9 @@ inline constexpr double kFp32Factor = 2.0;
 // at the held-out text; if there is less text, an evaluation takes all.
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
+// Returns the tokens of the whole run, where a pass over the text has `text_tokens`: targets, or
+// positions if train.steps is given.
+double run_tokens(const Config& config, double text_tokens);
 // Estimates how many evaluations a run with held-out text has, the first and the last included.
 // Every position counts as a target, so that no batch needs to be planned. If `eval.every` is a
 // duration of time, counts one every 5 % of the run.

@@ -105,9 +105,8 @@ MicroBatch read_batch(const TokenShard& shard, const Window* windows, int64_t ro
 std::vector<double> batch_nats(Llama& model, const MicroBatch& batch, const Window* windows,
                                int64_t rows, size_t num_parts) {
   const int64_t length = windows[0].targets;
-  const TargetLosses losses = model.target_losses(batch.to(model.device()));
   std::vector<double> nats(1 + num_parts, 0.0);
-  const at::Tensor each = losses.each.cpu().contiguous();
+  const at::Tensor each = model.target_losses(batch.to(model.device())).cpu().contiguous();
   for (int64_t row = 0; row < rows; ++row) {
     const float* first = each.data_ptr<float>() + row * length;
     const double sum = std::accumulate(first, first + windows[row].targets, 0.0);

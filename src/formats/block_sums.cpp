@@ -1,11 +1,11 @@
 #include "formats/block_sums.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -60,24 +60,19 @@ void add_block_sums(std::string_view bytes, uint64_t end, BlockSums& sums) {
   while (sums.size() < count) sums.push_back(sum_of(block_at(bytes, sums.size())));
 }
 
-fs::path block_sums_path(const fs::path& shard) {
-  fs::path path = shard;
-  path += ".sums";
-  return path;
-}
+fs::path block_sums_path(const fs::path& shard) { return with_suffix(shard, ".sums"); }
 
 void write_block_sums(const fs::path& path, const std::vector<BlockSums>& files) {
   std::string body;
   for (const BlockSums& sums : files) {
     const uint64_t count = sums.size();
-    body.append(reinterpret_cast<const char*>(&count), sizeof count);
+    body += object_bytes(count);
     body.append(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(uint32_t));
   }
   Header header{.num_files = static_cast<uint32_t>(files.size()),
                 .body_crc = crc32c(0, body.data(), body.size())};
   header.header_crc = crc32c(0, &header, kHeaderCrcOffset);
-  write_file_atomic(path,
-                    std::string(reinterpret_cast<const char*>(&header), sizeof header) + body);
+  write_file_atomic(path, std::string(object_bytes(header)) + body);
 }
 
 std::vector<BlockSums> read_block_sums(const fs::path& path) {

@@ -1,10 +1,10 @@
 #include "formats/gguf.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -26,8 +26,7 @@ constexpr float kLargestHalf = 65504;
 
 template <class T>
 void append_number(std::string& bytes, T value) {
-  const auto as_bytes = std::bit_cast<std::array<char, sizeof(T)>>(value);
-  bytes.append(as_bytes.data(), as_bytes.size());
+  bytes += object_bytes(value);
 }
 
 void append_text(std::string& bytes, std::string_view text) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/foreign_text.h"
 #include "base/text.h"
@@ -275,9 +275,7 @@ size_t dtype_size(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].size
 std::optional<uint64_t> safetensors_header_size(std::string_view head) {
   if (head.size() < kSafetensorsLengthBytes + 2 || head[kSafetensorsLengthBytes] != '{')
     return std::nullopt;
-  uint64_t size = 0;
-  std::memcpy(&size, head.data(), sizeof size);
-  return size;
+  return value_at<uint64_t>(head.data());
 }
 
 std::map<std::string, TensorView> parse_safetensors(std::string_view file,
@@ -291,8 +289,7 @@ std::map<std::string, TensorView> parse_safetensors(std::string_view file,
     fail_safetensors(origin,
                      str("has ", file.size(), " bytes, fewer than the 8 of the header size"));
   }
-  uint64_t header_size = 0;
-  std::memcpy(&header_size, file.data(), sizeof header_size);
+  const auto header_size = value_at<uint64_t>(file.data());
   if (header_size > kSafetensorsLargestHeader) {
     fail_safetensors(origin, str("the header size at byte 0 is ", header_size,
                                  ", above the limit of ", kSafetensorsLargestHeader));
@@ -401,9 +398,7 @@ SafetensorsLayout::SafetensorsLayout(std::vector<TensorToWrite> tensors,
   file_size_ = sizeof header_size_ + header_size_ + begin;
 }
 
-std::string_view SafetensorsLayout::length() const {
-  return {reinterpret_cast<const char*>(&header_size_), sizeof header_size_};
-}
+std::string_view SafetensorsLayout::length() const { return object_bytes(header_size_); }
 
 uint64_t SafetensorsLayout::offset_of(const TensorToWrite& tensor) const {
   const auto found = places_.find(tensor.name);

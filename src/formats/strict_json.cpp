@@ -16,6 +16,7 @@
 #include "base/foreign_text.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace lmtrain {
 namespace {
@@ -87,7 +88,7 @@ json parse_strict_json(std::string_view text, const JsonSource& source) {
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
     fail(source, str("not JSON: byte ", nul, " is zero"));
   }
-  if (text.starts_with("\xEF\xBB\xBF")) fail(source, "not JSON: it begins with a byte order mark");
+  if (text.starts_with(kByteOrderMark)) fail(source, "not JSON: it begins with a byte order mark");
 
   Checker checker(source);
   json::sax_parse(text.begin(), text.end(), &checker);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/text.h"
@@ -19,13 +19,6 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::kData,
               str(shown(path), ": ", what,
                   "; it is damaged, cut short, or no token file (data.format): write it anew"));
-}
-
-template <class Value>
-Value value_at(std::string_view bytes, uint64_t offset) {
-  Value value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
 }
 
 // Ids and nothing else, from `begin` to the end of the file.
@@ -48,18 +41,18 @@ constexpr int32_t kLlama3BeginOfText = 128000;
 std::optional<TokenFileLayout> llmc_layout(const MappedFile& file) {
   const std::string_view bytes = file.bytes();
   if (bytes.size() < 4) return std::nullopt;
-  const auto magic = value_at<int32_t>(bytes, 0);
+  const auto magic = value_at<int32_t>(bytes.data());
   if (magic != kLlmcMagicGpt2 && magic != kLlmcMagicLlama3) return std::nullopt;
   if (bytes.size() < kLlmcHeaderBytes)
     fail_token_file(file.path(), "the header of llm.c takes 1024 bytes");
   const bool is_gpt2 = magic == kLlmcMagicGpt2;
   const int32_t wanted_version = is_gpt2 ? 1 : 7;
-  const auto version = value_at<int32_t>(bytes, 4);
+  const auto version = value_at<int32_t>(bytes.data() + 4);
   if (version != wanted_version)
     fail_token_file(file.path(),
                     str("is of llm.c's version ", version, ", and ", wanted_version, " is read"));
   const uint32_t width = is_gpt2 ? 2 : 4;
-  const auto num_tokens = value_at<int32_t>(bytes, 8);
+  const auto num_tokens = value_at<int32_t>(bytes.data() + 8);
   const uint64_t held = bytes.size() - kLlmcHeaderBytes;
   if (num_tokens < 0 || held != static_cast<uint64_t>(num_tokens) * width) {
     fail_token_file(file.path(), str("the header says ", num_tokens, " ids of ", width,
@@ -89,7 +82,8 @@ std::optional<TokenFileLayout> numpy_layout(const MappedFile& file) {
   const auto major = int{static_cast<unsigned char>(bytes[6])};
   if (major < 1 || major > 3) fail_token_file(file.path(), str("is of numpy's version ", major));
   const uint64_t prefix = major == 1 ? 10 : 12;
-  const uint64_t length = major == 1 ? value_at<uint16_t>(bytes, 8) : value_at<uint32_t>(bytes, 8);
+  const uint64_t length =
+      major == 1 ? value_at<uint16_t>(bytes.data() + 8) : value_at<uint32_t>(bytes.data() + 8);
   if (bytes.size() - prefix < length) fail_token_file(file.path(), "numpy's header is cut short");
   const std::string_view header = bytes.substr(prefix, length);
   const std::string type = header_value(header, "descr");
@@ -132,13 +126,13 @@ class MegatronIndex {
     constexpr uint64_t kHeaderBytes = 34;
     if (!bytes.starts_with(kMegatronMagic)) fail_token_file(path, "does not begin with MMIDIDX");
     if (bytes.size() < kHeaderBytes) fail_token_file(path, "its header takes 34 bytes");
-    if (const auto version = value_at<uint64_t>(bytes, 9); version != 1)
+    if (const auto version = value_at<uint64_t>(bytes.data() + 9); version != 1)
       fail_token_file(path, str("is of version ", version, ", and 1 is read"));
-    const auto code = value_at<uint8_t>(bytes, 17);
+    const auto code = value_at<uint8_t>(bytes.data() + 17);
     width_ = width_of(code);
     is_signed_ = code >= 2 && code <= 5;
-    num_sequences_ = value_at<uint64_t>(bytes, 18);
-    num_boundaries_ = value_at<uint64_t>(bytes, 26);
+    num_sequences_ = value_at<uint64_t>(bytes.data() + 18);
+    num_boundaries_ = value_at<uint64_t>(bytes.data() + 26);
     if (num_sequences_ > bytes.size() || num_boundaries_ > bytes.size())
       fail_token_file(path, "its counts do not fit into it");
     lengths_ = kHeaderBytes;
@@ -158,8 +152,8 @@ class MegatronIndex {
     std::vector<uint64_t> sequence_ends;
     uint64_t end = 0;
     for (uint64_t i = 0; i < num_sequences_; ++i) {
-      const auto length = value_at<int32_t>(file_.bytes(), lengths_ + 4 * i);
-      const auto pointer = value_at<int64_t>(file_.bytes(), pointers_ + 8 * i);
+      const auto length = value_at<int32_t>(file_.bytes().data() + lengths_ + 4 * i);
+      const auto pointer = value_at<int64_t>(file_.bytes().data() + pointers_ + 8 * i);
       if (length < 0 || pointer < 0 || static_cast<uint64_t>(pointer) != end * width_)
         fail_token_file(file_.path(), str("sequence ", i, " does not follow the one before"));
       end += static_cast<uint64_t>(length);
@@ -185,7 +179,7 @@ class MegatronIndex {
     std::vector<uint64_t> ends;
     uint64_t previous = 0;
     for (uint64_t i = 0; i < num_boundaries_; ++i) {
-      const auto sequence = value_at<uint64_t>(file_.bytes(), boundaries_ + 8 * i);
+      const auto sequence = value_at<uint64_t>(file_.bytes().data() + boundaries_ + 8 * i);
       const bool sound = i == 0 ? sequence == 0 : sequence >= previous;
       if (!sound || sequence > num_sequences_)
         fail_token_file(file_.path(), str("document ", i, " begins at sequence ", sequence));
@@ -225,7 +219,7 @@ std::optional<TokenFileLayout> megatron_layout(const MappedFile& file) {
 bool fits_four_bytes(std::string_view bytes, int64_t vocab_size) {
   if (bytes.size() % 4 != 0) return false;
   for (size_t i = 0; i < bytes.size(); i += 4) {
-    if (value_at<uint32_t>(bytes, i) >= vocab_size) return false;
+    if (value_at<uint32_t>(bytes.data() + i) >= vocab_size) return false;
   }
   return true;
 }

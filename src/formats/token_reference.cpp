@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/hash.h"
@@ -21,20 +22,10 @@ namespace fs = std::filesystem;
               str(shown(path), ": ", what, "; delete it and prepare the data again"));
 }
 
-void append(std::string& out, uint64_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-uint64_t number_at(const char* bytes) {
-  uint64_t value = 0;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
 template <class Token>
 void copy_ids(const char* from, std::span<int32_t> out) {
   for (size_t i = 0; i < out.size(); ++i) {
-    Token token = 0;
-    std::memcpy(&token, from + i * sizeof token, sizeof token);
+    const auto token = value_at<Token>(from + i * sizeof(Token));
     out[i] = token <= INT32_MAX ? static_cast<int32_t>(token) : -1;
   }
 }
@@ -47,7 +38,7 @@ std::string file_table(std::span<const ReferencedFile> files) {
     const std::string& path = file.path.native();
     for (const uint64_t number : {file.size, static_cast<uint64_t>(file.mtime_ns), file.begin,
                                   file.num_tokens, file.bytes_per_token, uint64_t{path.size()}})
-      append(table, number);
+      table += object_bytes(number);
     table += path;
     table.append(shard_padding(table.size()), '\0');
   }
@@ -94,7 +85,7 @@ void write_token_reference(const fs::path& path, int64_t vocab_size,
   for (const ReferencedDocument& document : documents) {
     end += document.num_tokens;
     for (const uint64_t number : {end, document.raw_bytes, document.begin, document.file})
-      append(index, number);
+      index += object_bytes(number);
   }
   ReferenceHeader header{.num_files = static_cast<uint32_t>(files.size()),
                          .vocab_size = static_cast<uint64_t>(vocab_size),
@@ -104,7 +95,7 @@ void write_token_reference(const fs::path& path, int64_t vocab_size,
                          .table_crc = crc32c(0, table.data(), table.size()),
                          .index_crc = crc32c(0, index.data(), index.size())};
   header.header_crc = crc32c(0, &header, kShardHeaderCrcOffset);
-  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  std::string bytes(object_bytes(header));
   std::vector<BlockSums> sums;
   for (const ReferencedFile& file : files) sums.push_back(file.sums);
   write_block_sums(block_sums_path(path), sums);
@@ -154,7 +145,7 @@ void TokenReference::open_files(std::string_view table, uint64_t num_files) {
     if (table.size() - offset < kFixedBytes)
       fail_reference(path_, "the list of files is cut short");
     const auto number = [&](uint64_t field) {
-      return number_at(table.data() + offset + 8 * field);
+      return value_at<uint64_t>(table.data() + offset + 8 * field);
     };
     const uint64_t path_bytes = number(5);
     if (path_bytes > table.size() - offset - kFixedBytes)
@@ -208,7 +199,8 @@ void TokenReference::require_unchanged() const {
 }
 
 uint64_t TokenReference::entry(int64_t document, int64_t field) const {
-  return number_at(index_ + document * static_cast<int64_t>(kReferenceEntryBytes) + 8 * field);
+  return value_at<uint64_t>(index_ + document * static_cast<int64_t>(kReferenceEntryBytes) +
+                            8 * field);
 }
 
 void TokenReference::check_documents() const {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/hash.h"
@@ -157,9 +158,7 @@ uint64_t TokenShard::index_entry(int64_t document, int64_t field) const {
     throw Error(ErrorKind::kInternal,
                 str("document ", document, " of ", num_documents_, " of a token shard"));
   }
-  uint64_t value = 0;
-  const int64_t offset = document * index_entry_bytes_ + field * 8;
-  std::memcpy(&value, index_ + offset, sizeof value);
+  const auto value = value_at<uint64_t>(index_ + document * index_entry_bytes_ + field * 8);
   require_whole(file_);
   return value;
 }

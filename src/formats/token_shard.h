@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/examine.h"
 #include "base/file.h"

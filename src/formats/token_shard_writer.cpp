@@ -3,6 +3,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/hash.h"
@@ -15,16 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path with_suffix(fs::path path, const char* suffix) {
-  path += suffix;
-  return path;
-}
-
-// A header as it lies in the file.
-std::string_view bytes_of(const ShardHeader& header) {
-  return {reinterpret_cast<const char*>(&header), sizeof header};
-}
-
 // The header is zeros until finish(), so that no reader takes an unfinished shard.
 const std::string& no_header() {
   static const std::string kZeros(sizeof(ShardHeader), '\0');
@@ -34,7 +25,7 @@ const std::string& no_header() {
 // Takes back what finish() did to the file of the tokens.
 const fs::path& unfinished(const fs::path& temporary, const fs::path& path) {
   if (!is_there(temporary) && is_there(path)) publish_rename(path, temporary);
-  if (!is_there(temporary)) throw Error(ErrorKind::kData, str(shown(temporary), " is missing"));
+  require_there(temporary);
   overwrite_file(temporary, 0, no_header());
   return temporary;
 }
@@ -133,7 +124,7 @@ void TokenShardWriter::finish() {
                      .index_crc = index_crc,
                      .tokens_crc = tokens_crc_};
   header.header_crc = crc32c(0, &header, kShardHeaderCrcOffset);
-  tokens_.file().overwrite(0, bytes_of(header));
+  tokens_.file().overwrite(0, object_bytes(header));
   tokens_.finish();
   sum_what_was_written();
   publish_rename(temporary_, path_);

@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
+#include "model/round_weights.h"
 
 namespace lmtrain {
 namespace {
@@ -20,19 +21,10 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }
 
 at::ScalarType scalar_type(const TensorView& view, const std::string& where) {
-  switch (view.dtype) {
-    case DType::kF32:
-      return at::kFloat;
-    case DType::kBF16:
-      return at::kBFloat16;
-    case DType::kF16:
-      return at::kHalf;
-    default:
-      throw Error(
-          ErrorKind::kData,
-          str(where, " has dtype ", dtype_name(view.dtype),
-              "; lmtrain reads weights in F32, BF16 and F16: save the model in one of these"));
-  }
+  if (const std::optional<at::ScalarType> type = weight_type(view.dtype)) return *type;
+  throw Error(ErrorKind::kData,
+              str(where, " has dtype ", dtype_name(view.dtype),
+                  "; lmtrain reads weights in F32, BF16 and F16: save the model in one of these"));
 }
 
 constexpr const char* kEmbedding = "model.embed_tokens.weight";
@@ -108,7 +100,7 @@ const std::string& stored_name(const TensorFiles& files, const ParameterSpec& sp
 
 // Tensors that other writers leave in a Llama's folder and that carry nothing of the model.
 bool is_derived(const std::string& name, bool tied) {
-  return name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
+  return name.ends_with(".rotary_emb.inv_freq") || (tied && name == kHead);
 }
 
 }  // namespace

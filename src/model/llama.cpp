@@ -143,10 +143,8 @@ Llama::Llama(const ModelConfig& model, Parameters& parameters, int64_t max_lengt
     if (!is_new) {
       leaf = leaves_[found->second];
     } else {
-      const int64_t numel =
-          std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
       leaf = parameters.working()
-                 .narrow(0, spec.offset, numel)
+                 .narrow(0, spec.offset, spec.numel())
                  .view(spec.shape)
                  .detach()
                  .set_requires_grad(true);
@@ -179,18 +177,15 @@ std::vector<c10::IValue> Llama::attention_arguments(const MicroBatch& micro) {
           micro.bounds};
 }
 
-c10::IValue Llama::run(const char* function, std::vector<c10::IValue> arguments) const {
-  if (device().is_cpu()) adjust_spinning();
-  const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
-  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments));
-}
-
 c10::IValue Llama::dropout_keys(const MicroBatch& micro) {
   return micro.dropout_keys.defined() ? c10::IValue(micro.dropout_keys) : c10::IValue();
 }
 
 at::Tensor Llama::call(const char* function, std::vector<c10::IValue> arguments) const {
-  return run(function, std::move(arguments)).toTensor();
+  if (device().is_cpu()) adjust_spinning();
+  const torch::jit::GraphOptimizerEnabledGuard unspecialised(false);
+  return compiled_->unit.get_function(c10::QualifiedName(function))(std::move(arguments))
+      .toTensor();
 }
 
 at::Tensor Llama::checkpointed_loss(const MicroBatch& micro) {
@@ -281,16 +276,14 @@ at::Tensor Llama::head(const at::Tensor& states) {
   return call("head", {states, weights_});
 }
 
-TargetLosses Llama::target_losses(const MicroBatch& micro) {
+at::Tensor Llama::target_losses(const MicroBatch& micro) {
   if (modules_ != nullptr) return target_losses_by_modules(&micro);
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
   const std::vector<c10::IValue> attention = attention_arguments(micro);
-  const c10::IValue losses =
-      run("target_losses", {micro.ids, micro.targets, micro.scale, weights_, layers_, attention[0],
-                            attention[1], attention[2]});
-  const auto& parts = losses.toTupleRef().elements();
-  return {parts[0].toTensor(), parts[1].toTensor().view_as(micro.targets)};
+  const at::Tensor losses = call("target_losses", {micro.ids, micro.targets, weights_, layers_,
+                                                   attention[0], attention[1], attention[2]});
+  return losses.view_as(micro.targets);
 }
 
 void Llama::sum_as_they_come(const at::Tensor& loss, const at::Tensor& grad, bool first,

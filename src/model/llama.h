@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "config/config.h"
@@ -55,12 +54,6 @@ MicroBatch micro_batch(const at::Tensor& ids, const at::Tensor& targets, double 
                        const at::Device& device = at::kCPU,
                        const std::vector<int64_t>& dropout_keys = {});
 
-// Holds the loss of a micro-batch, and the loss of each of its targets.
-struct TargetLosses {
-  at::Tensor sum;   // scalar in fp32: scale x sum of nats
-  at::Tensor each;  // fp32 [B, T]: nats, 0 where nothing is predicted
-};
-
 // Is called when the elements [first, first + size) of a flat gradient have their final value.
 using ElementsFinished = std::function<void(int64_t first, int64_t size)>;
 
@@ -85,15 +78,15 @@ class Llama {
   // Appends ids_B[b], int64, to row b, for the first B rows of the cache, which must have begun,
   // and returns logits_BV after them. The cost grows with the longest row.
   at::Tensor extend_rows(const at::Tensor& ids, KeyValueCache& cache);
-  // Returns the losses of a micro-batch. Records no gradient.
-  TargetLosses target_losses(const MicroBatch& micro);
-  // Returns scale x sum of nats, a scalar in fp32 with the bits of TargetLosses::sum, and adds its
-  // gradient to `grad`, the flat fp32 buffer of the layout; if `first`, overwrites `grad` instead.
-  // Leaves the gaps of `grad` as they are. Does not wait for the device, and does the same work for
-  // all micro-batches of one shape. Calls `finished`, if given, once for every element but the
-  // gaps, tensor by tensor, in the order in which the backward finishes them, and in its thread; on
-  // a GPU, where the work is only queued, at the end. `finished` changes no bit; its exceptions
-  // pass through.
+  // Returns the nats of each target of a micro-batch, fp32 [B, T], 0 where nothing is predicted.
+  // Does not read micro.scale. Records no gradient.
+  at::Tensor target_losses(const MicroBatch& micro);
+  // Returns scale x sum of nats, a scalar in fp32, and adds its gradient to `grad`, the flat fp32
+  // buffer of the layout; if `first`, overwrites `grad` instead. Leaves the gaps of `grad` as they
+  // are. Does not wait for the device, and does the same work for all micro-batches of one shape.
+  // Calls `finished`, if given, once for every element but the gaps, tensor by tensor, in the order
+  // in which the backward finishes them, and in its thread; on a GPU, where the work is only
+  // queued, at the end. `finished` changes no bit; its exceptions pass through.
   at::Tensor loss_and_gradient(const MicroBatch& micro, const at::Tensor& grad, bool first,
                                const ElementsFinished& finished = {});
 
@@ -142,7 +135,6 @@ class Llama {
   std::vector<c10::IValue> attention_arguments(const MicroBatch& micro);
   // Returns the keys of dropout as the source takes them.
   static c10::IValue dropout_keys(const MicroBatch& micro);
-  c10::IValue run(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor call(const char* function, std::vector<c10::IValue> arguments) const;
   at::Tensor whole_loss(const MicroBatch& micro);
   // Returns the bits of whole_loss(), and keeps only the input of each layer for the backward.
@@ -155,7 +147,7 @@ class Llama {
   void pass_forward(const std::function<void(size_t module)>& compute);
   // Returns what target_losses() does, after read_by_modules(). Without a micro-batch (null) it
   // only takes part in the gathers of other processes, and returns nothing.
-  TargetLosses target_losses_by_modules(const MicroBatch* micro);
+  at::Tensor target_losses_by_modules(const MicroBatch* micro);
 
   Parameters& parameters_;
   int64_t max_length_;

@@ -279,14 +279,13 @@ void Llama::pass_forward(const std::function<void(size_t module)>& compute) {
   }
 }
 
-TargetLosses Llama::target_losses_by_modules(const MicroBatch* micro) {
+at::Tensor Llama::target_losses_by_modules(const MicroBatch* micro) {
   const at::NoGradGuard no_grad;
   const WithoutCudnnAttention no_plans;
   const auto layers = layers_.toListRef();
   Attempt attempt;
   std::vector<c10::IValue> attention;
-  at::Tensor x;
-  TargetLosses losses;
+  at::Tensor x, losses;
   pass_forward([&](size_t module) {
     if (micro == nullptr) return;
     attempt([&] {
@@ -302,9 +301,7 @@ TargetLosses Llama::target_losses_by_modules(const MicroBatch* micro) {
   modules_->await();
   if (micro != nullptr) {
     attempt([&] {
-      const c10::IValue both = run("last_losses", {x, micro->targets, micro->scale, weights_});
-      const auto& parts = both.toTupleRef().elements();
-      losses = {parts[0].toTensor(), parts[1].toTensor().view_as(micro->targets)};
+      losses = call("last_losses", {x, micro->targets, weights_}).view_as(micro->targets);
     });
   }
   modules_->release(head_module_);

@@ -156,17 +156,15 @@ def states(ids_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Te
     x_BTD, normed_BTD = lm.add_rms_norm(delta_BTD, residual_BTD, weights["norm"], rms_norm_eps)
     return normed_BTD
 
-def target_losses(ids_BT: Tensor, targets_BT: Tensor, scale: Tensor, weights: Dict[str, Tensor],
-                  layers: List[Dict[str, Tensor]], cos_PR: Tensor, sin_PR: Tensor,
-                  segments: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+def target_losses(ids_BT: Tensor, targets_BT: Tensor, weights: Dict[str, Tensor], layers: List[Dict[str, Tensor]],
+                  cos_PR: Tensor, sin_PR: Tensor, segments: Optional[Tensor]) -> Tensor:
     x_BTD = states(ids_BT, weights, layers, cos_PR, sin_PR, segments)
-    return lm.linear_cross_entropies(x_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale)
+    return lm.linear_cross_entropies(x_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten())
 
 # What target_losses() does after the last layer, where layers are called one by one.
-def last_losses(x_BTD: Tensor, targets_BT: Tensor, scale: Tensor,
-                weights: Dict[str, Tensor]) -> Tuple[Tensor, Tensor]:
+def last_losses(x_BTD: Tensor, targets_BT: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     sum_BTD, normed_BTD = lm.add_rms_norm(x_BTD, None, weights["norm"], rms_norm_eps)
-    return lm.linear_cross_entropies(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten(), scale)
+    return lm.linear_cross_entropies(normed_BTD.flatten(0, 1), weights["lm_head"], targets_BT.flatten())
 
 def head(x_ND: Tensor, weights: Dict[str, Tensor]) -> Tensor:
     return lm.linear(x_ND, weights["lm_head"])

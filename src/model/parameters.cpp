@@ -38,18 +38,9 @@ uint64_t key_of(const ParameterSpec& spec, int64_t seed) {
 // Elements that go to a GPU at once when weights are made: 64 MiB.
 constexpr int64_t kMadeAtOnce = int64_t{16} << 20;
 
-// Writes elements [first, first + count) of a tensor to `values`.
-void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializer_range,
-                       Initializer initializer, int64_t first, int64_t count, float* values) {
-  if (spec.shape.size() == 1) {
-    std::fill_n(values, count, spec.name.ends_with(".bias") ? 0.0F : 1.0F);
-    return;
-  }
-  if (initializer == Initializer::kZeroOutputs && is_layer_output(spec)) {
-    std::fill_n(values, count, 0.0F);
-    return;
-  }
-  const uint64_t key = key_of(spec, seed);
+// Writes the random elements [first, first + count) of the tensor with this key to `values`.
+void make_normals(uint64_t key, double initializer_range, int64_t first, int64_t count,
+                  float* values) {
   parallel_for_queued(count, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto index = static_cast<uint64_t>(first + i);
@@ -59,8 +50,8 @@ void initialize_tensor(const ParameterSpec& spec, int64_t seed, double initializ
   });
 }
 
-// Sets a tensor of a GPU that the program has kernels for.
-void initialize_on_gpu(const ParameterSpec& spec, int64_t seed, double initializer_range,
+// Sets a tensor of any device.
+void initialize_values(const ParameterSpec& spec, int64_t seed, double initializer_range,
                        Initializer initializer, const at::Tensor& values) {
   if (spec.shape.size() == 1) {
     values.fill_(spec.name.ends_with(".bias") ? 0.0 : 1.0);
@@ -70,29 +61,22 @@ void initialize_on_gpu(const ParameterSpec& spec, int64_t seed, double initializ
     values.zero_();
     return;
   }
-  const uint64_t key = hash_combine(key_of(spec, seed), static_cast<uint64_t>(RandomStream::kInit));
-  fill_with_normals(values, key, initializer_range);
-}
-
-// Sets a tensor of any device.
-void initialize_values(const ParameterSpec& spec, int64_t seed, double initializer_range,
-                       Initializer initializer, const at::Tensor& values) {
+  const uint64_t key = key_of(spec, seed);
   const bool is_fp32 = values.scalar_type() == at::kFloat;
   if (values.is_cpu() && is_fp32) {
-    initialize_tensor(spec, seed, initializer_range, initializer, 0, spec.numel(),
-                      values.data_ptr<float>());
+    make_normals(key, initializer_range, 0, spec.numel(), values.data_ptr<float>());
     return;
   }
   if (is_fp32 && has_cuda_kernel(values)) {
-    initialize_on_gpu(spec, seed, initializer_range, initializer, values);
+    fill_with_normals(values, hash_combine(key, static_cast<uint64_t>(RandomStream::kInit)),
+                      initializer_range);
     return;
   }
   // The threads make the next elements while a GPU fetches these; no host memory holds them all.
   for (int64_t first = 0; first < spec.numel(); first += kMadeAtOnce) {
     const int64_t count = std::min(kMadeAtOnce, spec.numel() - first);
     const at::Tensor made = host_buffer({count}, at::kFloat, values.device());
-    initialize_tensor(spec, seed, initializer_range, initializer, first, count,
-                      made.data_ptr<float>());
+    make_normals(key, initializer_range, first, count, made.data_ptr<float>());
     values.narrow(0, first, count).copy_(made, /*non_blocking=*/true);
   }
 }
@@ -110,6 +94,8 @@ bool all_finite(const at::Tensor& flat) {
 }  // namespace
 
 int64_t ParameterSpec::numel() const { return product(shape); }
+
+int64_t WorkingSpec::numel() const { return product(shape); }
 
 int64_t ParameterLayout::add(std::string name, std::vector<int64_t> shape) {
   const int64_t offset = flat_size_;
@@ -213,10 +199,6 @@ Parameters Parameters::releasable(ParameterLayout layout, at::ScalarType working
   const at::Tensor working =
       working_dtype == at::kFloat ? master : releasable_zeros(size, working_dtype);
   return {std::move(layout), master, working};
-}
-
-Parameters Parameters::in(ParameterLayout layout, at::Tensor master, at::Tensor working) {
-  return {std::move(layout), std::move(master), std::move(working)};
 }
 
 Parameters Parameters::in_fp32() const { return {layout_, master_, master_}; }

@@ -33,6 +33,7 @@ struct WorkingSpec {
   std::string key;     // "qkv_proj"
   std::vector<int64_t> shape;
   int64_t offset = 0;
+  int64_t numel() const;
 };
 
 class ParameterLayout {
@@ -74,8 +75,8 @@ class Parameters {
   // Returns the same in releasable host memory, of which only written pages take room
   // (device/releasable_memory.h).
   static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);
-  // Returns the same in these tensors of zeros, [flat_size] each. `working` may be `master`.
-  static Parameters in(ParameterLayout layout, at::Tensor master, at::Tensor working);
+  // Takes these tensors, [flat_size] each. `working` may be `master`.
+  Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working);
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)
   // in matrices and embedding, ones in the norms, zeros in biases. A value is a function of (seed,
@@ -99,8 +100,6 @@ class Parameters {
   at::Tensor master_view(const ParameterSpec& spec) const;
 
  private:
-  Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working);
-
   ParameterLayout layout_;
   at::Tensor master_;
   at::Tensor working_;

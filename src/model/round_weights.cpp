@@ -27,8 +27,9 @@ int64_t round_to(const at::Tensor& from, const at::Tensor& to) {
   return too_large;
 }
 
-// Returns the libtorch dtype. Throws Error(kInternal) unless `dtype` is kF32, kBF16 or kF16.
-at::ScalarType weight_type(DType dtype) {
+}  // namespace
+
+std::optional<at::ScalarType> weight_type(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return at::kFloat;
@@ -37,16 +38,15 @@ at::ScalarType weight_type(DType dtype) {
     case DType::kF16:
       return at::kHalf;
     default:
-      throw Error(ErrorKind::kInternal, str("weights in ", dtype_name(dtype)));
+      return std::nullopt;
   }
 }
 
-}  // namespace
-
 at::Tensor rounded_weights(const at::Tensor& values, DType dtype, const std::string& tensor) {
-  const at::ScalarType type = weight_type(dtype);
+  const std::optional<at::ScalarType> type = weight_type(dtype);
+  if (!type) throw Error(ErrorKind::kInternal, str("weights in ", dtype_name(dtype)));
   if (type == at::kFloat) return values;
-  at::Tensor result = at::empty_like(values, type);
+  at::Tensor result = at::empty_like(values, *type);
   const int64_t too_large = type == at::kHalf ? round_to<c10::Half>(values, result)
                                               : round_to<c10::BFloat16>(values, result);
   if (too_large < 0) return result;

@@ -3,12 +3,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 
 #include "config/enums.h"
 #include "formats/safetensors.h"
 
 namespace lmtrain {
+
+// Returns libtorch's type of weights in kF32, kBF16 or kF16; nothing for another `dtype`.
+std::optional<at::ScalarType> weight_type(DType dtype);
 
 // Returns `values`, contiguous fp32 in host memory, rounded to `dtype`: kF32 (the same tensor),
 // kBF16 or kF16. Throws Error(kNumeric) that names `tensor` for a finite number that is beyond the

@@ -141,12 +141,12 @@ Module module_of(const ModelConfig& model, const Parameters& parameters, int64_t
   const at::Tensor master = parameters.master().cpu();
   for (const WorkingSpec& spec : parameters.layout().working()) {
     if (model.tie_word_embeddings && spec.key == "lm_head") continue;
-    const int64_t numel =
-        std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1}, std::multiplies<>());
     const std::string name = spec.layer < 0 ? spec.key : str("layers.", spec.layer, ".", spec.key);
     // A copy, since a view would be saved with all of its memory.
     const at::Tensor weight =
-        rounded_weights(master.narrow(0, spec.offset, numel), dtype, name).clone().view(spec.shape);
+        rounded_weights(master.narrow(0, spec.offset, spec.numel()), dtype, name)
+            .clone()
+            .view(spec.shape);
     Module& owner = spec.layer < 0 ? root : each[static_cast<size_t>(spec.layer)];
     owner.register_parameter(spec.key, weight, /*is_buffer=*/false);
   }

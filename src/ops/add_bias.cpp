@@ -4,13 +4,10 @@
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
-
-// The gradient of the bias sums over positions in this many fixed blocks, so that it does not
-// depend on the thread count.
-constexpr int64_t kBiasGradBlocks = 32;
 
 // ATen adds in one pass over memory. Its sum over positions is ours, since ATen's follows the
 // threads.
@@ -26,11 +23,11 @@ class AddBiasFunction : public torch::autograd::Function<AddBiasFunction> {
     const at::Tensor dy = grads[0].contiguous();
     const int64_t width = dy.size(-1);
     const int64_t positions = dy.numel() / width;
-    const int64_t per_block = (positions + kBiasGradBlocks - 1) / kBiasGradBlocks;
-    const at::Tensor partial = at::zeros({kBiasGradBlocks, width}, at::kFloat);
+    const int64_t per_block = (positions + kGradBlocks - 1) / kGradBlocks;
+    const at::Tensor partial = at::zeros({kGradBlocks, width}, at::kFloat);
     on_cpu(dy, [&]<class T>(T) {
       const auto accumulate = cpu_kernels<T>().accumulate;
-      parallel_for_queued(kBiasGradBlocks, 1, [&](int64_t first, int64_t last) {
+      parallel_for_queued(kGradBlocks, 1, [&](int64_t first, int64_t last) {
         for (int64_t i = first * per_block; i < std::min(positions, last * per_block); ++i) {
           accumulate(elements<T>(dy) + i * width, elements<float>(partial) + i / per_block * width,
                      width, /*first=*/false);

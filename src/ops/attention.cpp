@@ -173,10 +173,6 @@ void attention_backward(const SplitHeads& x, const RotaryTables& angles,
   });
 }
 
-std::optional<at::Tensor> present(const at::Tensor& x) {
-  return x.defined() ? std::optional(x) : std::nullopt;
-}
-
 // [B, heads, T, E], contiguous as [B, T, heads, E].
 at::Tensor empty_heads(const at::Tensor& like_BHTE) {
   return at::empty({like_BHTE.size(0), like_BHTE.size(2), like_BHTE.size(1), like_BHTE.size(3)},
@@ -214,7 +210,8 @@ class RopeAttentionFunction : public torch::autograd::Function<RopeAttentionFunc
     const at::Tensor dy_BTHE = grads[0].contiguous().unflatten(-1, {num_heads, -1});
     at::Tensor d_qkv = at::empty_like(saved[0]);
     attention_backward(split_heads(saved[0], num_heads, num_kv_heads), {saved[1], saved[2]},
-                       present(saved[5]), saved[3], saved[4], dy_BTHE.transpose(1, 2),
+                       saved[5].defined() ? std::optional(saved[5]) : std::nullopt, saved[3],
+                       saved[4], dy_BTHE.transpose(1, 2),
                        split_heads(d_qkv, num_heads, num_kv_heads));
     return {d_qkv, {}, {}, {}, {}, {}};
   }

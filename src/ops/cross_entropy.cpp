@@ -115,12 +115,6 @@ at::Tensor scaled_by(const at::Tensor& gradient, const at::Tensor& d_loss) {
   return gradient;
 }
 
-// Returns the losses that cross_entropy_reference sums up, losses_N in fp32.
-at::Tensor cross_entropies_reference(const at::Tensor& logits, const at::Tensor& targets) {
-  const at::Tensor labels = targets.masked_fill(targets < 0, kIgnored);
-  return at::cross_entropy_loss(logits.to(at::kFloat), labels, {}, at::Reduction::None, kIgnored);
-}
-
 at::Tensor sum_of_rows(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& scale,
                        const std::optional<at::Tensor>& grad_scale, double z_loss) {
   const at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kFloat));
@@ -277,18 +271,16 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
   return sum_row_losses(losses_alone(x, weight, targets, chunk), scale);
 }
 
-std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
-                                                          const at::Tensor& weight,
-                                                          const at::Tensor& targets,
-                                                          const at::Tensor& scale) {
+at::Tensor linear_cross_entropies(const at::Tensor& x, const at::Tensor& weight,
+                                  const at::Tensor& targets) {
   const at::NoGradGuard no_grad;
   if (!has_kernel(x)) {
-    const at::Tensor logits = at::linear(x, weight);
-    return {cross_entropy(logits, targets, scale, 0.0), cross_entropies_reference(logits, targets)};
+    const at::Tensor labels = targets.masked_fill(targets < 0, kIgnored);
+    return at::cross_entropy_loss(at::linear(x, weight).to(at::kFloat), labels, {},
+                                  at::Reduction::None, kIgnored);
   }
-  const at::Tensor losses = losses_alone(
-      x, weight, targets, linear_cross_entropy_chunk(x.device(), x.scalar_type(), weight.size(0)));
-  return {sum_row_losses(losses, scale), losses};
+  return losses_alone(x, weight, targets,
+                      linear_cross_entropy_chunk(x.device(), x.scalar_type(), weight.size(0)));
 }
 
 }  // namespace lmtrain

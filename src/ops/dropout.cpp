@@ -57,9 +57,7 @@ at::Tensor kept(const at::Tensor& x, const at::Tensor& keys_B, int64_t site, dou
 }
 
 at::Tensor dropped(const at::Tensor& x, const at::Tensor& keys_B, int64_t site, double p) {
-  const bool has_loop =
-      x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
-  if (!has_loop) return dropout_reference(x, keys_B, site, p);
+  if (!has_cpu_kernel(x)) return dropout_reference(x, keys_B, site, p);
   at::Tensor y = at::empty_like(x);
   const int64_t rows = x.size(0), width = x.numel() / std::max<int64_t>(1, rows);
   const auto* keys = elements<int64_t>(keys_B);

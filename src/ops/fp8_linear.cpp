@@ -2,6 +2,7 @@
 
 #include "device/torch_headers.h"
 #include "ops/fp8.h"
+#include "ops/matmul.h"
 #include "ops/operators.h"
 
 namespace lmtrain {
@@ -11,8 +12,6 @@ namespace {
 constexpr at::ScalarType kForwardFormat = at::kFloat8_e4m3fn;
 constexpr at::ScalarType kGradientFormat = at::kFloat8_e5m2;
 
-at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}).contiguous(); }
-
 // x weight', whose rows beyond `rows` are cut off; x8 is x by rows, at least.
 at::Tensor product_with(const Fp8Copies& x8, const at::Tensor& weight_OI,
                         const at::Tensor& weight_amax, int64_t rows, at::ScalarType dtype) {
@@ -20,13 +19,6 @@ at::Tensor product_with(const Fp8Copies& x8, const at::Tensor& weight_OI,
   return fp8_product({x8.rows_MN, x8.inverse_scale}, {w8.rows_MN, w8.inverse_scale}, dtype,
                      /*fast=*/true)
       .narrow(0, 0, rows);
-}
-
-// y_NO in the shape of x but for the last size.
-at::Tensor in_shape_of(const at::Tensor& x, const at::Tensor& y_NO) {
-  std::vector<int64_t> sizes = x.sizes().vec();
-  sizes.back() = y_NO.size(1);
-  return y_NO.view(sizes);
 }
 
 class Fp8LinearFunction : public torch::autograd::Function<Fp8LinearFunction> {

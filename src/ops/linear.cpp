@@ -12,13 +12,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& input_weight) {
-    const at::Tensor x_NI = x.reshape({-1, x.size(-1)}).contiguous();
+    const at::Tensor x_NI = as_rows(x);
     const at::Tensor weight_OI = input_weight.contiguous();
     context->save_for_backward({x_NI, weight_OI});
     context->saved_data["sizes"] = x.sizes();
-    std::vector<int64_t> sizes = x.sizes().vec();
-    sizes.back() = weight_OI.size(0);
-    return product(x_NI, weight_OI.t()).view(sizes);
+    return in_shape_of(x, product(x_NI, weight_OI.t()));
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -26,7 +24,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x_NI = saved[0];
     const at::Tensor& weight_OI = saved[1];
-    const at::Tensor dy_NO = grads[0].reshape({-1, weight_OI.size(0)}).contiguous();
+    const at::Tensor dy_NO = as_rows(grads[0]);
     return {product(dy_NO, weight_OI).view(context->saved_data["sizes"].toIntVector()),
             weight_gradient(dy_NO, x_NI, weight_OI)};
   }

@@ -73,6 +73,14 @@ const CpuGemm<T>* fusing_gemm(int64_t rows, const at::Tensor& b_KN) {
 
 }  // namespace
 
+at::Tensor as_rows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}).contiguous(); }
+
+at::Tensor in_shape_of(const at::Tensor& x, const at::Tensor& y_NO) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = y_NO.size(1);
+  return y_NO.view(sizes);
+}
+
 Fp32Sums::Fp32Sums() {
   at::Context& context = at::globalContext();
   const auto rounds = [](at::CuBLASReductionOption option) {

@@ -11,6 +11,11 @@
 
 namespace lmtrain {
 
+// Returns x [..., I] as the contiguous rows x_NI.
+at::Tensor as_rows(const at::Tensor& x);
+// Returns y_NO in the shape of x but for the last size.
+at::Tensor in_shape_of(const at::Tensor& x, const at::Tensor& y_NO);
+
 // A function that several threads call at once, with rows [begin, end) of a matrix.
 using VisitRows = std::function<void(int64_t begin, int64_t end)>;
 

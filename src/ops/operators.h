@@ -158,12 +158,10 @@ at::Tensor cross_entropy_reference(const at::Tensor& logits, const at::Tensor& t
 at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);
-// Returns linear_cross_entropy, with the same bits, and the loss of each position: losses_N in
-// fp32, without `scale`, 0 where the target is below 0. Neither has a gradient.
-std::tuple<at::Tensor, at::Tensor> linear_cross_entropies(const at::Tensor& x,
-                                                          const at::Tensor& weight,
-                                                          const at::Tensor& targets,
-                                                          const at::Tensor& scale);
+// Returns the loss of each position: losses_N in fp32, 0 where the target is below 0, without a
+// gradient. linear_cross_entropy is their sum, taken in fp64, times `scale`.
+at::Tensor linear_cross_entropies(const at::Tensor& x, const at::Tensor& weight,
+                                  const at::Tensor& targets);
 // Returns the number of positions of a chunk, if none is given; at least 1024.
 int64_t linear_cross_entropy_chunk(const at::Device& device, at::ScalarType dtype, int64_t vocab);
 at::Tensor linear_cross_entropy_reference(const at::Tensor& x, const at::Tensor& weight,

@@ -26,16 +26,6 @@ int64_t parts(int64_t count, int64_t size) { return (count + size - 1) / size; }
 // Scratch of the calling thread, or of those that it waits for.
 at::Tensor floats(int64_t count) { return at::detail::empty_cpu({count}, at::kFloat); }
 
-template <class T>
-GemmMatrix<T> part(const GemmMatrix<T>& x, int64_t row, int64_t column) {
-  return {x.at(row, column), x.row_stride, x.column_stride};
-}
-
-template <class T>
-GemmRows<T> part(const GemmRows<T>& x, int64_t row, int64_t column) {
-  return {x.data + row * x.stride + column, x.stride};
-}
-
 // The cache lines of a part of a matrix, along its rows or columns, whichever are contiguous.
 template <class T>
 Lines lines(const GemmMatrix<T>& x, int64_t rows, int64_t columns) {
@@ -57,7 +47,7 @@ template <class T>
 void add_beside(const TileFunction<T>& function, const MatrixPart& there, LinesList& list) {
   if (there.rows <= 0) return;
   for (const at::Tensor& x : function.beside) {
-    list.add(lines(part(gemm_matrix<T>(x), there.row, there.column), there.rows, there.columns));
+    list.add(lines(gemm_matrix<T>(x).part(there.row, there.column), there.rows, there.columns));
   }
 }
 
@@ -85,7 +75,7 @@ void pack(const GemmMatrix<T>& b, const PackedOperand<T>& packed) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t column = panel * width;
       for (int64_t k = 0; k < packed.K; k += packed.kc) {
-        packed.gemm.pack_panel(part(b, packed.first_k + k, packed.first_column + column),
+        packed.gemm.pack_panel(b.part(packed.first_k + k, packed.first_column + column),
                                packed.kc_at(k), std::min(width, packed.columns - column),
                                packed.panel(k, panel));
       }
@@ -214,15 +204,15 @@ class PackedProduct {
   void multiply(const MatrixPart& area, const Memory& memory) const {
     const GemmMatrix<T> rows = left_rows(area, memory);
     const GemmRows<float> sums =
-        sums_.data == nullptr ? memory.sums.get() : part(sums_, area.row, area.column);
+        sums_.data == nullptr ? memory.sums.get() : sums_.part(area.row, area.column);
     GemmRows<T> rounded = {};
     if (kRounds<T> && c_.epilogue != nullptr) rounded = memory.result.get();
-    if (kRounds<T> && c_.rows.data != nullptr) rounded = part(c_.rows, area.row, area.column);
+    if (kRounds<T> && c_.rows.data != nullptr) rounded = c_.rows.part(area.row, area.column);
     // All terms of a few rows, so that their sums stay in the cache.
     for (int64_t k = 0; k < b_.K; k += b_.kc) {
       const bool last = k + b_.kc >= b_.K;
       LinesList next = wanted_next(area, k);
-      b_.gemm.multiply({part(rows, 0, k), area.rows, b_.kc_at(k)}, next,
+      b_.gemm.multiply({rows.part(0, k), area.rows, b_.kc_at(k)}, next,
                        b_.panel(k, area.column / b_.gemm.panel_columns), area.columns, sums,
                        add_ || k > 0, last ? rounded : GemmRows<T>{},
                        memory.scratch.template data_ptr<float>());
@@ -242,7 +232,7 @@ class PackedProduct {
   // Returns the area's rows of the left operand, from the block's first term on. A prologue writes
   // them into the thread's memory.
   GemmMatrix<T> left_rows(const MatrixPart& area, const Memory& memory) const {
-    if (a_.prologue == nullptr) return part(a_.matrix, area.row, b_.first_k);
+    if (a_.prologue == nullptr) return a_.matrix.part(area.row, b_.first_k);
     const GemmRows<T> own = memory.left.get();
     a_.prologue->visit({area.row, b_.first_k, area.rows, b_.K}, own.data, own.stride);
     return {own.data, own.stride, 1};
@@ -263,9 +253,9 @@ class PackedProduct {
     if (a_.prologue != nullptr) {
       add_beside(*a_.prologue, {next_row, b_.first_k + k, next_rows, kc}, list);
     } else if (next_k < b_.K) {
-      list.add(lines(part(a_.matrix, area.row, b_.first_k + next_k), area.rows, b_.kc_at(next_k)));
+      list.add(lines(a_.matrix.part(area.row, b_.first_k + next_k), area.rows, b_.kc_at(next_k)));
     } else if (next_rows > 0) {
-      list.add(lines(part(a_.matrix, next_row, b_.first_k), next_rows, b_.kc_at(0)));
+      list.add(lines(a_.matrix.part(next_row, b_.first_k), next_rows, b_.kc_at(0)));
     }
     return list;
   }
@@ -330,7 +320,7 @@ void parallel_gemm(const CpuGemm<T>& gemm, const LeftOperand<T>& a, const at::Te
       pack(gemm_matrix<T>(b_KN), block);
       const bool last = k + KC >= K;
       ProductResult<T> result = c;
-      if (c.epilogue == nullptr) result.rows = part(c.rows, 0, column);
+      if (c.epilogue == nullptr) result.rows = c.rows.part(0, column);
       GemmRows<float> result_sums = {keeps_sums ? sums.data_ptr<float>() : nullptr, NC};
       if constexpr (!kRounds<T>) result_sums = result.rows;
       if (!last) result.rows = {};

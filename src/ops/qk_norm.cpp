@@ -4,13 +4,10 @@
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
-
-// The gradients of the weights sum over positions in this many fixed blocks, so that they do not
-// depend on the thread count.
-constexpr int64_t kQkNormGradBlocks = 32;
 
 // Where the heads lie in one position of qkv: queries, then keys, then values.
 struct HeadLayout {
@@ -64,12 +61,12 @@ class QkNormFunction : public torch::autograd::Function<QkNormFunction> {
     const int64_t positions = qkv.numel() / heads.width();
     const at::Tensor dy = grads[0].contiguous();
     const at::Tensor dx = at::empty_like(qkv);
-    const at::Tensor partial = at::zeros({kQkNormGradBlocks, 2, heads.size}, at::kFloat);
+    const at::Tensor partial = at::zeros({kGradBlocks, 2, heads.size}, at::kFloat);
     on_cpu(qkv, [&]<class T>(T) {
       const auto norm = cpu_kernels<T>().rms_norm_backward;
       const int64_t keys = heads.queries * heads.size, values = heads.normed() * heads.size;
-      const int64_t per_block = (positions + kQkNormGradBlocks - 1) / kQkNormGradBlocks;
-      parallel_for_queued(kQkNormGradBlocks, 1, [&](int64_t first, int64_t last) {
+      const int64_t per_block = (positions + kGradBlocks - 1) / kGradBlocks;
+      parallel_for_queued(kGradBlocks, 1, [&](int64_t first, int64_t last) {
         for (int64_t i = first * per_block; i < std::min(positions, last * per_block); ++i) {
           float* dw = elements<float>(partial) + i / per_block * 2 * heads.size;
           const int64_t at = i * heads.width();

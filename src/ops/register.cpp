@@ -31,9 +31,7 @@ TORCH_LIBRARY(lm, library) {
   library.def(
       "linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, Tensor scale, float z_loss, "
       "int? chunk=None) -> Tensor");
-  library.def(
-      "linear_cross_entropies(Tensor x, Tensor weight, Tensor targets, Tensor scale) -> (Tensor, "
-      "Tensor)");
+  library.def("linear_cross_entropies(Tensor x, Tensor weight, Tensor targets) -> Tensor");
   library.def("embedding(Tensor ids, Tensor weight) -> Tensor");
 }
 

@@ -4,13 +4,10 @@
 #include "device/torch_headers.h"
 #include "device/work_queue.h"
 #include "ops/operators.h"
+#include "ops/weight_gradient.h"
 
 namespace lmtrain {
 namespace {
-
-// The weight's gradient sums over rows in this many fixed blocks, so that it does not depend on the
-// thread count.
-constexpr int64_t kWeightGradBlocks = 32;
 
 // y and rstd. With a residual, h = x + residual is written to `h` and takes the place of x.
 std::pair<at::Tensor, at::Tensor> forward_rows(const at::Tensor& x, const at::Tensor& residual,
@@ -47,9 +44,9 @@ std::pair<at::Tensor, at::Tensor> backward_rows(const at::Tensor& dy, const at::
   const at::Tensor dx = at::empty_like(x);
   at::Tensor dw;
   on_cpu(x, [&]<class T>(T) {
-    const at::Tensor partial = at::zeros({kWeightGradBlocks, dim}, at::kFloat);
-    const int64_t block_rows = (rows + kWeightGradBlocks - 1) / kWeightGradBlocks;
-    parallel_for_queued(kWeightGradBlocks, 1, [&](int64_t first, int64_t last) {
+    const at::Tensor partial = at::zeros({kGradBlocks, dim}, at::kFloat);
+    const int64_t block_rows = (rows + kGradBlocks - 1) / kGradBlocks;
+    parallel_for_queued(kGradBlocks, 1, [&](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; ++block) {
         const int64_t begin = std::min(rows, block * block_rows);
         const int64_t end = std::min(rows, begin + block_rows);

@@ -57,14 +57,6 @@ Epilogue<T> swiglu_backward_parts(const at::Tensor& gate_up, const at::Tensor& d
 
 float* numbers_or_null(const at::Tensor& x) { return x.defined() ? elements<float>(x) : nullptr; }
 
-// y_NF = swiglu(gate_up) on a GPU. `amax` is undefined, or kSwigluAmaxParts zeros to raise.
-void swiglu_on_cuda(const at::Tensor& gate_up, const at::Tensor& y, const at::Tensor& amax) {
-  on_cuda(y, [&](const auto& call) {
-    cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), numbers_or_null(amax), y.size(0),
-                         y.size(1));
-  });
-}
-
 void swiglu_backward_on_cuda(const at::Tensor& dy, const at::Tensor& gate_up,
                              const at::Tensor& d_gate_up, const at::Tensor& y,
                              const at::Tensor& amax) {
@@ -80,22 +72,16 @@ at::Tensor empty_rows(const at::Tensor& gate_up) {
   return at::empty({gate_up.numel() / (2 * dim), dim}, gate_up.options());
 }
 
-std::vector<int64_t> with_last(at::IntArrayRef sizes, int64_t last) {
-  std::vector<int64_t> changed = sizes.vec();
-  changed.back() = last;
-  return changed;
-}
+std::atomic<bool> keeps_value{false};
 
-std::atomic<bool>& keeps_value() {
-  static std::atomic<bool> keeps{false};
-  return keeps;
-}
-
-// y_NF.
+// y_NF. On a GPU `amax` is undefined, or kSwigluAmaxParts zeros to raise.
 at::Tensor swiglu_value(const at::Tensor& gate_up, const at::Tensor& amax = {}) {
   at::Tensor y = empty_rows(gate_up);
   on_cpu(y, [&]<class T>(T) { visit_all(swiglu_parts<T>(gate_up), y); });
-  swiglu_on_cuda(gate_up, y, amax);
+  on_cuda(y, [&](const auto& call) {
+    cuda::swiglu_forward(call, gate_up.data_ptr(), y.data_ptr(), numbers_or_null(amax), y.size(0),
+                         y.size(1));
+  });
   return y;
 }
 
@@ -133,14 +119,13 @@ class SwigluFunction : public torch::autograd::Function<SwigluFunction> {
     const at::Tensor gate_up = input.contiguous();
     const at::Tensor y = swiglu_value(gate_up);
     context->save_for_backward({gate_up});
-    return y.view(with_last(gate_up.sizes(), y.size(1)));
+    return in_shape_of(gate_up, y);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     const at::Tensor gate_up = context->get_saved_variables()[0];
-    const at::Tensor dy = grads[0].reshape({-1, grads[0].size(-1)}).contiguous();
-    return {swiglu_gradient(dy, gate_up)};
+    return {swiglu_gradient(as_rows(grads[0]), gate_up)};
   }
 };
 
@@ -163,7 +148,7 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
              [&]<class T>(T) { out = product_of(swiglu_parts<T>(gate_up), rows, weight_OF.t()); });
     }
     context->save_for_backward({gate_up, weight_OF, keeps ? y : at::Tensor()});
-    return out.view(with_last(gate_up.sizes(), weight_OF.size(0)));
+    return in_shape_of(gate_up, out);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -171,7 +156,7 @@ class SwigluLinearFunction : public torch::autograd::Function<SwigluLinearFuncti
     const auto saved = context->get_saved_variables();
     const at::Tensor& gate_up = saved[0];
     const at::Tensor& weight_OF = saved[1];
-    const at::Tensor d_out = grads[0].reshape({-1, weight_OF.size(0)}).contiguous();
+    const at::Tensor d_out = as_rows(grads[0]);
     if (const at::Tensor& kept = saved[2]; kept.defined()) {
       return {swiglu_gradient(product(d_out, weight_OF), gate_up),
               weight_gradient(d_out, kept, weight_OF)};
@@ -194,7 +179,7 @@ class Fp8MlpFunction : public torch::autograd::Function<Fp8MlpFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
                             const at::Tensor& gate_up_weight, const at::Tensor& down_weight) {
-    const at::Tensor x = rows_of(input);
+    const at::Tensor x = as_rows(input);
     const auto [gate_up, in] = fp8_linear_forward(x, fp8_amax(x), gate_up_weight.contiguous());
     const WithAmax y =
         with_amax(gate_up, [&](const at::Tensor& amax) { return swiglu_value(gate_up, amax); });
@@ -202,7 +187,7 @@ class Fp8MlpFunction : public torch::autograd::Function<Fp8MlpFunction> {
     context->save_for_backward({in.x_IN, in.x_inverse_scale, in.weight_OI, in.weight_amax, gate_up,
                                 out.x_IN, out.x_inverse_scale, out.weight_OI, out.weight_amax});
     context->saved_data["sizes"] = input.sizes();
-    return result.view(with_last(input.sizes(), result.size(1)));
+    return in_shape_of(input, result);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -211,7 +196,7 @@ class Fp8MlpFunction : public torch::autograd::Function<Fp8MlpFunction> {
     const Fp8Linear in = {saved[0], saved[1], saved[2], saved[3]};
     const at::Tensor& gate_up = saved[4];
     const Fp8Linear out = {saved[5], saved[6], saved[7], saved[8]};
-    const at::Tensor d_result = rows_of(grads[0]);
+    const at::Tensor d_result = as_rows(grads[0]);
     const auto [dy, d_down_weight] = fp8_linear_backward(out, d_result, fp8_amax(d_result));
     const WithAmax d_gate_up = with_amax(gate_up, [&, dy = dy](const at::Tensor& amax) {
       return swiglu_gradient(dy, gate_up, amax);
@@ -219,18 +204,13 @@ class Fp8MlpFunction : public torch::autograd::Function<Fp8MlpFunction> {
     const auto [dx, d_gate_up_weight] = fp8_linear_backward(in, d_gate_up.x, d_gate_up.amax);
     return {dx.view(context->saved_data["sizes"].toIntVector()), d_gate_up_weight, d_down_weight};
   }
-
- private:
-  static at::Tensor rows_of(const at::Tensor& x) {
-    return x.reshape({-1, x.size(-1)}).contiguous();
-  }
 };
 
 }  // namespace
 
-bool keeps_swiglu_value() { return keeps_value(); }
+bool keeps_swiglu_value() { return keeps_value; }
 
-void keep_swiglu_value(bool keeps) { keeps_value() = keeps; }
+void keep_swiglu_value(bool keeps) { keeps_value = keeps; }
 
 at::Tensor swiglu_reference(const at::Tensor& gate_up) {
   const auto halves = gate_up.chunk(2, -1);

@@ -42,6 +42,10 @@ class GradientSums {
   std::map<const void*, Sum> sums_;  // by the weight's address
 };
 
+// On a CPU the gradient of a bias or of a norm is summed over positions in this many blocks. So it
+// does not depend on the thread count.
+inline constexpr int64_t kGradBlocks = 32;
+
 // Returns dy_NO' x_NI, the gradient of the weight of a product x weight'. If GradientSums expect
 // the weight, adds it there and returns an undefined tensor.
 at::Tensor weight_gradient(const at::Tensor& dy_NO, const at::Tensor& x_NI,

@@ -24,28 +24,20 @@ AdamWConstants AdamW::numbers(const UpdateStep& step) const {
   return constants;
 }
 
-void AdamW::update_aten(const UpdateStep& step, const at::Tensor& grad) {
-  const at::NoGradGuard no_grad;
-  // The operator takes the number of updates so far, this one included, as a tensor.
-  const at::Tensor count = at::full({}, static_cast<double>(step.number), grad.options());
-  for (const FlatRange& range : moments().ranges()) {
-    const at::Tensor g = range.of(grad);
-    if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    const at::Tensor w = range.of(parameters().master());
-    const at::Tensor m = moments().moment(0, range);
-    const double lr = step.lr * range.group.lr_ratio;
-    const double beta1 = hyperparameters().beta(0);
-    double decay = range.group.weight_decay;
-    if (hyperparameters().decays_cautiously()) {
-      // The step has the sign of the momentum that the operator computes too.
-      hyperparameters().decay(w, m.lerp(g, 1 - beta1), lr, range.group);
-      decay = 0;
-    }
-    at::_fused_adamw_({w}, {g}, {m}, {moments().moment(1, range)}, {}, {count}, lr, beta1,
-                      hyperparameters().beta(1), decay, eps_, /*amsgrad=*/false,
-                      /*maximize=*/false);
-    parameters().refresh_working(range.first, range.size);
+void AdamW::update_range(const UpdateStep& step, const RangeView& view) {
+  const at::Tensor m = moment(0, view);
+  const double beta1 = hyperparameters().beta(0);
+  double weight_decay = view.range.group.weight_decay;
+  if (hyperparameters().decays_cautiously()) {
+    // The step has the sign of the momentum that the operator computes too.
+    decay(view, m.lerp(view.g, 1 - beta1));
+    weight_decay = 0;
   }
+  // The operator takes the number of updates so far, this one included, as a tensor.
+  const at::Tensor count = at::full({}, static_cast<double>(step.number), view.g.options());
+  at::_fused_adamw_({view.w}, {view.g}, {m}, {moment(1, view)}, {}, {count}, view.lr, beta1,
+                    hyperparameters().beta(1), weight_decay, eps_, /*amsgrad=*/false,
+                    /*maximize=*/false);
 }
 
 std::unique_ptr<Optimizer> make_adamw(const OptimizerConfig& config, Parameters& parameters,

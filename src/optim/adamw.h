@@ -33,7 +33,7 @@ class AdamW : public ElementwiseRule<AdamWKernel> {
 
  private:
   Constants numbers(const UpdateStep& step) const override;
-  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
+  void update_range(const UpdateStep& step, const RangeView& view) override;
 
   double eps_;
 };

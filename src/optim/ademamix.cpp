@@ -39,18 +39,15 @@ class AdEMAMix : public ElementwiseRule<AdEMAMixKernel> {
   double alpha_at(const RunClock& run) const;
   double beta3_at(const RunClock& run) const;
   Constants numbers(const UpdateStep& step) const override;
-  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
+  void update_range(const UpdateStep& step, const RangeView& view) override;
 
-  double beta1_, beta2_, beta3_, eps_, alpha_;
+  double eps_, alpha_;
   TrainingDuration alpha_warmup_, beta3_warmup_;
 };
 
 AdEMAMix::AdEMAMix(const OptimizerConfig& config, Parameters& parameters,
                    const ParameterFilter& takes)
     : ElementwiseRule(config, parameters, {"exp_avg", "exp_avg_slow", "exp_avg_sq"}, takes),
-      beta1_(config.betas.at(0)),
-      beta2_(config.betas.at(1)),
-      beta3_(config.betas.at(2)),
       eps_(config.eps),
       alpha_(config.alpha),
       alpha_warmup_(config.alpha_warmup),
@@ -61,45 +58,36 @@ double AdEMAMix::alpha_at(const RunClock& run) const {
 }
 
 double AdEMAMix::beta3_at(const RunClock& run) const {
-  return half_life_warmup(beta1_, beta3_, run.done(), run.resolve(beta3_warmup_));
+  return half_life_warmup(hyperparameters().beta(0), hyperparameters().beta(2), run.done(),
+                          run.resolve(beta3_warmup_));
 }
 
 AdEMAMixConstants AdEMAMix::numbers(const UpdateStep& step) const {
   const auto t = static_cast<double>(step.number);
+  const double beta1 = hyperparameters().beta(0), beta2 = hyperparameters().beta(1);
   AdEMAMixConstants constants{};
-  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
-  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
+  constants.one_minus_beta1 = static_cast<float>(1.0 - beta1);
+  constants.one_minus_beta2 = static_cast<float>(1.0 - beta2);
   constants.one_minus_beta3 = static_cast<float>(1.0 - beta3_at(step.run));
-  constants.beta2 = static_cast<float>(beta2_);
+  constants.beta2 = static_cast<float>(beta2);
   constants.alpha = static_cast<float>(alpha_at(step.run));
   constants.eps = static_cast<float>(eps_);
-  constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1_, t)));
-  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2_, t)));
+  constants.inverse_bias_correction1 = static_cast<float>(1.0 / (1.0 - std::pow(beta1, t)));
+  constants.sqrt_bias_correction2 = static_cast<float>(std::sqrt(1.0 - std::pow(beta2, t)));
   return constants;
 }
 
-void AdEMAMix::update_aten(const UpdateStep& step, const at::Tensor& grad) {
-  const at::NoGradGuard no_grad;
+void AdEMAMix::update_range(const UpdateStep& step, const RangeView& view) {
   const auto t = static_cast<double>(step.number);
-  const double alpha = alpha_at(step.run);
-  const double beta3 = beta3_at(step.run);
-  for (const FlatRange& range : moments().ranges()) {
-    const double lr = step.lr * range.group.lr_ratio;
-    const at::Tensor w = range.of(parameters().master());
-    const at::Tensor fast = moments().moment(0, range);
-    const at::Tensor slow = moments().moment(1, range);
-    const at::Tensor square = moments().moment(2, range);
-    const at::Tensor g = range.of(grad);
-    if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    fast.lerp_(g, 1 - beta1_);
-    slow.lerp_(g, 1 - beta3);
-    square.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
-    const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2_, t))).add_(eps_);
-    const at::Tensor mix = fast.div(1 - std::pow(beta1_, t)).add_(slow, alpha);
-    hyperparameters().decay(w, mix, lr, range.group);
-    w.addcdiv_(mix, root, -lr);
-    parameters().refresh_working(range.first, range.size);
-  }
+  const double beta1 = hyperparameters().beta(0), beta2 = hyperparameters().beta(1);
+  const at::Tensor fast = moment(0, view), slow = moment(1, view), square = moment(2, view);
+  fast.lerp_(view.g, 1 - beta1);
+  slow.lerp_(view.g, 1 - beta3_at(step.run));
+  square.mul_(beta2).addcmul_(view.g, view.g, 1 - beta2);
+  const at::Tensor root = square.sqrt().div_(std::sqrt(1 - std::pow(beta2, t))).add_(eps_);
+  const at::Tensor mix = fast.div(1 - std::pow(beta1, t)).add_(slow, alpha_at(step.run));
+  decay(view, mix);
+  view.w.addcdiv_(mix, root, -view.lr);
 }
 
 }  // namespace

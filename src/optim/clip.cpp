@@ -22,11 +22,11 @@ double sum_of_squares_on_gpu(const at::Tensor& grad) {
 
 // Neighbouring blocks of equal size become the rows of one matrix, since a call for each block
 // would be slow. A matrix is small, since ATen copies it to fp64.
-std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<ElementRange>& blocks) {
   constexpr int64_t kMostElements = int64_t{1} << 24;
   std::vector<at::Tensor> norms;
   for (size_t i = 0; i < blocks.size();) {
-    const NormBlock& first = blocks[i];
+    const ElementRange& first = blocks[i];
     int64_t rows = 1;
     for (++i; i < blocks.size() && blocks[i].size == first.size &&
               (rows + 1) * first.size <= kMostElements &&
@@ -41,26 +41,27 @@ std::vector<double> sums_by_aten(const at::Tensor& flat, const std::vector<NormB
   return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
 }
 
-void append_blocks(int64_t first, int64_t size, std::vector<NormBlock>& blocks) {
+void append_blocks(int64_t first, int64_t size, std::vector<ElementRange>& blocks) {
   for (int64_t done = 0; done < size; done += kNormBlock)
     blocks.push_back({first + done, std::min(kNormBlock, size - done)});
 }
 
-double norm_of(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+double norm_of(const at::Tensor& flat, const std::vector<ElementRange>& blocks) {
   const std::vector<double> sums = sums_of_squares(flat, blocks);
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 }  // namespace
 
-std::vector<NormBlock> norm_blocks(const ParameterLayout& layout) {
-  std::vector<NormBlock> blocks;
+std::vector<ElementRange> norm_blocks(const ParameterLayout& layout) {
+  std::vector<ElementRange> blocks;
   for (const ParameterSpec& spec : layout.parameters())
     append_blocks(spec.offset, spec.numel(), blocks);
   return blocks;
 }
 
-std::vector<double> sums_of_squares(const at::Tensor& flat, const std::vector<NormBlock>& blocks) {
+std::vector<double> sums_of_squares(const at::Tensor& flat,
+                                    const std::vector<ElementRange>& blocks) {
   if (!flat.is_cpu()) return sums_by_aten(flat, blocks);
   std::vector<double> sums(blocks.size());
   parallel_for_queued(static_cast<int64_t>(sums.size()), 1, [&](int64_t first, int64_t last) {
@@ -78,7 +79,7 @@ double gradient_norm(const at::Tensor& grad, const ParameterLayout& layout) {
 }
 
 double l2_norm(const at::Tensor& values) {
-  std::vector<NormBlock> blocks;
+  std::vector<ElementRange> blocks;
   append_blocks(0, values.numel(), blocks);
   return norm_of(values, blocks);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "device/element_range.h"
 #include "model/parameters.h"
 
 namespace lmtrain {
@@ -14,14 +15,12 @@ namespace lmtrain {
 // A norm is summed in fp64, block by block, so it does not depend on the number of threads. A block
 // has at most kNormBlock elements, all of one tensor.
 inline constexpr int64_t kNormBlock = 1 << 16;
-struct NormBlock {
-  int64_t first = 0, size = 0;  // elements of the flat gradient
-};
 // Returns the blocks of all tensors of a layout, in its order. Only the last block of a tensor may
 // have fewer than kNormBlock elements.
-std::vector<NormBlock> norm_blocks(const ParameterLayout& layout);
+std::vector<ElementRange> norm_blocks(const ParameterLayout& layout);
 // Returns the sum of squares of each block of `flat`, in the order of `blocks`.
-std::vector<double> sums_of_squares(const at::Tensor& flat, const std::vector<NormBlock>& blocks);
+std::vector<double> sums_of_squares(const at::Tensor& flat,
+                                    const std::vector<ElementRange>& blocks);
 
 // Returns the L2 norm of the whole flat gradient; not finite if the gradient is not. On a CPU it
 // is, to the bit, the root of the sums_of_squares() of all norm_blocks(), added in their order.

@@ -1,12 +1,12 @@
-// The base of the element-wise rules with fused kernels: keeps the moments, and updates each range
-// of parameters (FlatRange) by one kernel.
+// The base of the element-wise rules with fused kernels: a RangeRule that updates each range of
+// parameters (FlatRange) by one kernel.
 //
 // `Kernel` names the kernels of a rule:
 //   Constants     the numbers of an update that the kernels read
 //   kNumMoments   the number of moments, in the order of `names`
 //   cpu<T>()      the CPU kernel for working weights of element type T (kernels/cpu/kernels.h)
 //   launch(...)   launches its twin on a GPU (kernels/cuda/kernels.h)
-// A rule defines numbers(), and update_aten() for parameters without fused kernels
+// A rule defines numbers(), and update_range() for parameters without fused kernels
 // (has_fused_update).
 #pragma once
 
@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "optim/flat_moments.h"
-#include "optim/hyperparameters.h"
+#include "optim/range_rule.h"
 
 namespace lmtrain {
 
@@ -67,42 +66,34 @@ class UpdateConstants {
 };
 
 template <class Kernel>
-class ElementwiseRule : public Optimizer, private CapturableUpdate {
+class ElementwiseRule : public RangeRule, private CapturableUpdate {
  public:
   using Constants = typename Kernel::Constants;
 
   void update(const UpdateStep& step, const at::Tensor& grad) final {
-    if (!has_fused_update(parameters_)) return update_aten(step, grad);
+    if (!has_fused_update(parameters())) return RangeRule::update(step, grad);
     set_constants(step);
     apply(grad);
   }
-  CapturableUpdate* capturable() final { return has_fused_update(parameters_) ? this : nullptr; }
-  const std::vector<OptimizerBuffer>& buffers() const final { return moments_.buffers(); }
+  CapturableUpdate* capturable() final { return has_fused_update(parameters()) ? this : nullptr; }
 
  protected:
   // Makes one moment for each name, for the tensors for which `takes` returns true.
   ElementwiseRule(const OptimizerConfig& config, Parameters& parameters,
                   const std::vector<std::string>& names, const ParameterFilter& takes)
-      : hyperparameters_(config),
-        parameters_(parameters),
-        moments_(config, parameters, names, takes),
-        constants_(moments_.ranges().size(), parameters.master().device()) {}
-
-  const Hyperparameters& hyperparameters() const { return hyperparameters_; }
-  Parameters& parameters() { return parameters_; }
-  const FlatMoments& moments() const { return moments_; }
+      : RangeRule(config, parameters, names, takes),
+        constants_(moments().ranges().size(), parameters.master().device()) {}
 
  private:
   // Returns the numbers of an update, except those that UpdateConstants sets for each range.
   virtual Constants numbers(const UpdateStep& step) const = 0;
-  virtual void update_aten(const UpdateStep& step, const at::Tensor& grad) = 0;
 
   void set_constants(const UpdateStep& step) final {
-    constants_.set(numbers(step), moments_.ranges(), hyperparameters_, step);
+    constants_.set(numbers(step), moments().ranges(), hyperparameters(), step);
   }
   void apply(const at::Tensor& grad) final {
-    for (size_t i = 0; i < moments_.ranges().size(); ++i) {
-      apply_kernel(moments_.ranges()[i], constants_.of(i), grad,
+    for (size_t i = 0; i < moments().ranges().size(); ++i) {
+      apply_kernel(moments().ranges()[i], constants_.of(i), grad,
                    std::make_index_sequence<Kernel::kNumMoments>());
     }
   }
@@ -110,27 +101,23 @@ class ElementwiseRule : public Optimizer, private CapturableUpdate {
   template <size_t... kMoment>
   void apply_kernel(const FlatRange& range, const Constants* constants, const at::Tensor& grad,
                     std::index_sequence<kMoment...>) {
-    const at::Tensor& master = parameters_.master();
-    const at::Tensor& working = parameters_.working();
+    const at::Tensor& master = parameters().master();
+    const at::Tensor& working = parameters().working();
+    const FlatMoments& all = moments();
     on_cpu(working, [&]<class T>(T) {
       for_each_block(range, [&](int64_t offset, int64_t moment, int64_t count) {
-        Kernel::template cpu<T>()(elements<float>(master) + offset,
-                                  (elements<float>(moments_.moment(kMoment)) + moment)...,
-                                  elements<float>(grad) + offset, elements<T>(working) + offset,
-                                  count, *constants);
+        Kernel::template cpu<T>()(
+            elements<float>(master) + offset, (elements<float>(all.moment(kMoment)) + moment)...,
+            elements<float>(grad) + offset, elements<T>(working) + offset, count, *constants);
       });
     });
     on_cuda(working, [&](const auto& call) {
-      Kernel::launch(call, elements<float>(range.of(master)),
-                     elements<float>(moments_.moment(kMoment, range))...,
-                     elements<float>(range.of(grad)), range.of(working).data_ptr(), range.size,
-                     constants);
+      Kernel::launch(
+          call, elements<float>(range.of(master)), elements<float>(all.moment(kMoment, range))...,
+          elements<float>(range.of(grad)), range.of(working).data_ptr(), range.size, constants);
     });
   }
 
-  Hyperparameters hyperparameters_;
-  Parameters& parameters_;
-  FlatMoments moments_;
   UpdateConstants<Constants> constants_;
 };
 

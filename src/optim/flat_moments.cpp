@@ -22,9 +22,9 @@ FlatMoments::FlatMoments(const OptimizerConfig& config, const Parameters& parame
     // zero.
     const int64_t end = i + 1 < specs.size() ? specs[i + 1].offset : layout.flat_size();
     const ParameterGroup group = group_of(config, specs[i]);
-    const bool continues = !ranges_.empty() && ranges_.back().group == group &&
-                           ranges_.back().first + ranges_.back().size == first;
-    if (!continues) ranges_.push_back({first, 0, moment_size, group});
+    const bool continues =
+        !ranges_.empty() && ranges_.back().group == group && ranges_.back().end() == first;
+    if (!continues) ranges_.push_back({{first, 0}, moment_size, group});
     ranges_.back().size += end - first;
     slices.push_back({&specs[i], moment_size});
     moment_size += end - first;
@@ -39,8 +39,6 @@ FlatMoments::FlatMoments(const OptimizerConfig& config, const Parameters& parame
     }
   }
 }
-
-at::Tensor FlatRange::of(const at::Tensor& flat) const { return flat.narrow(0, first, size); }
 
 at::Tensor FlatMoments::moment(size_t i, const FlatRange& range) const {
   return moments_[i].narrow(0, range.moment_first, range.size);

@@ -6,21 +6,18 @@
 #pragma once
 
 #include "device/dispatch.h"
+#include "device/element_range.h"
 #include "device/work_queue.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 
 namespace lmtrain {
 
-// Describes a range of elements with the same learning rate and weight decay.
-struct FlatRange {
-  int64_t first = 0;         // element of the flat buffers of the parameters
-  int64_t size = 0;          // elements
+// Describes a range of the flat buffers of the parameters, with the same learning rate and weight
+// decay.
+struct FlatRange : ElementRange {
   int64_t moment_first = 0;  // element of the moments
   ParameterGroup group;
-
-  // Returns a view of this range in `flat`, a flat buffer of the parameters.
-  at::Tensor of(const at::Tensor& flat) const;
 };
 
 class FlatMoments {

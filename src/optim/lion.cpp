@@ -33,7 +33,7 @@ class Lion : public ElementwiseRule<LionKernel> {
 
  private:
   Constants numbers(const UpdateStep& step) const override;
-  void update_aten(const UpdateStep& step, const at::Tensor& grad) override;
+  void update_range(const UpdateStep& step, const RangeView& view) override;
 };
 
 Lion::Lion(const OptimizerConfig& config, Parameters& parameters, const ParameterFilter& takes)
@@ -46,22 +46,12 @@ LionConstants Lion::numbers(const UpdateStep& /*step*/) const {
   return constants;
 }
 
-void Lion::update_aten(const UpdateStep& step, const at::Tensor& grad) {
-  const at::NoGradGuard no_grad;
-  const double beta1 = hyperparameters().beta(0);
-  const double beta2 = hyperparameters().beta(1);
-  for (const FlatRange& range : moments().ranges()) {
-    const double lr = step.lr * range.group.lr_ratio;
-    const at::Tensor w = range.of(parameters().master());
-    const at::Tensor m = moments().moment(0, range);
-    const at::Tensor g = range.of(grad);
-    if (step.grad_scale != 1) g.mul_(step.grad_scale);
-    const at::Tensor u = m.lerp(g, 1 - beta1).sign_();
-    hyperparameters().decay(w, u, lr, range.group);
-    w.sub_(u, lr);
-    m.lerp_(g, 1 - beta2);
-    parameters().refresh_working(range.first, range.size);
-  }
+void Lion::update_range(const UpdateStep& /*step*/, const RangeView& view) {
+  const at::Tensor m = moment(0, view);
+  const at::Tensor u = m.lerp(view.g, 1 - hyperparameters().beta(0)).sign_();
+  decay(view, u);
+  view.w.sub_(u, view.lr);
+  m.lerp_(view.g, 1 - hyperparameters().beta(1));
 }
 
 }  // namespace

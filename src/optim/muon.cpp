@@ -58,11 +58,6 @@ double update_scale(AdjustLr adjust_lr, const ParameterSpec& spec) {
   throw Error(ErrorKind::kInternal, "optimizer.adjust_lr is one without a formula");
 }
 
-// Returns the view of a matrix in the flat buffer.
-at::Tensor matrix_view(const at::Tensor& flat, const ParameterSpec& spec) {
-  return flat.narrow(0, spec.offset, spec.numel()).view(spec.shape);
-}
-
 // Returns the dtype in which matrices of this shape are iterated. libtorch rounds a batch of bf16
 // matrices otherwise if it has at most 16^3 multiplications. So small matrices are iterated in
 // fp32: their bits must not depend on the size of the batch.
@@ -215,7 +210,8 @@ at::Tensor Muon::directions(const Batch& batch, const UpdateStep& step,
       at::empty({count, batch.rows, batch.columns}, grad.options().dtype(dtype));
   if (!has_kernels_) {
     for (int64_t i = 0; i < count; ++i) {
-      u_Bmn[i].copy_(matrix_view(grad, batch.matrices[static_cast<size_t>(i)].spec));
+      const ParameterSpec& spec = batch.matrices[static_cast<size_t>(i)].spec;
+      u_Bmn[i].copy_(grad.narrow(0, spec.offset, spec.numel()).view(spec.shape));
     }
     return u_Bmn;
   }
@@ -260,7 +256,7 @@ void Muon::apply(const Batch& batch, const UpdateStep& step, const at::Tensor& o
     for (size_t i = 0; i < batch.matrices.size(); ++i) {
       const Matrix& matrix = batch.matrices[i];
       const at::Tensor n_mn = n_Bmn[static_cast<int64_t>(i)];
-      const at::Tensor w_mn = matrix_view(parameters_.master(), matrix.spec);
+      const at::Tensor w_mn = parameters_.master_view(matrix.spec);
       hyperparameters_.decay(w_mn, n_mn, rate(matrix), matrix.group);
       w_mn.sub_(n_mn, rate(matrix) * matrix.scale);
     }

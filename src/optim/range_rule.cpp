@@ -14,13 +14,13 @@ RangeRule::RangeRule(const OptimizerConfig& config, Parameters& parameters,
 
 int64_t RangeRule::largest_range_bytes() const {
   int64_t largest = 0;
-  for (const FlatRange& range : ranges()) largest = std::max(largest, range.size);
+  for (const FlatRange& range : moments_.ranges()) largest = std::max(largest, range.size);
   return largest * static_cast<int64_t>(parameters_.master().element_size());
 }
 
 void RangeRule::update(const UpdateStep& step, const at::Tensor& grad) {
   const at::NoGradGuard no_grad;
-  for (const FlatRange& range : ranges()) {
+  for (const FlatRange& range : moments_.ranges()) {
     const RangeView view{range, step.lr * range.group.lr_ratio, range.of(parameters_.master()),
                          range.of(grad)};
     if (step.grad_scale != 1) view.g.mul_(step.grad_scale);

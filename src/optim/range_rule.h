@@ -1,5 +1,5 @@
-// The base of the element-wise rules without fused kernels: keeps the moments, and updates each
-// range (FlatRange) by ATen's operators, on every device and in every dtype.
+// The base of the element-wise rules: keeps the moments, and updates each range (FlatRange) by
+// ATen's operators, on every device and in every dtype.
 #pragma once
 
 #include <string>
@@ -29,7 +29,8 @@ class RangeRule : public Optimizer {
             const std::vector<std::string>& names, const ParameterFilter& takes);
 
   const Hyperparameters& hyperparameters() const { return hyperparameters_; }
-  const std::vector<FlatRange>& ranges() const { return moments_.ranges(); }
+  const Parameters& parameters() const { return parameters_; }
+  const FlatMoments& moments() const { return moments_; }
   // Returns the bytes of a temporary as large as the largest range.
   int64_t largest_range_bytes() const;
   at::Tensor moment(size_t i, const RangeView& view) const {

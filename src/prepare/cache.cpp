@@ -27,10 +27,6 @@ using Json = nlohmann::json;
 // index, and each block when it is read.
 constexpr uint64_t kVerifyUpTo = uint64_t{1} << 28;
 
-void require_there(const fs::path& path) {
-  if (!is_there(path)) throw Error(ErrorKind::kData, str(shown(path), " is missing"));
-}
-
 // Returns the targets of the shard.
 int64_t open_shard(const Cache& cache, const std::string& fingerprint, const fs::path& path,
                    int64_t documents, int64_t tokens) {

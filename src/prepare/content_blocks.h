@@ -8,9 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace lmtrain {

@@ -6,15 +6,11 @@
 #include <system_error>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 
 namespace lmtrain {
 namespace {
-
-std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) {
-  path += suffix;
-  return path;
-}
 
 std::vector<HashedSource> read_hashes(const std::filesystem::path& path) {
   std::vector<HashedSource> hashes;
@@ -80,7 +76,7 @@ HashOrderedProgress HashOrderedShardWriter::sync() {
 void HashOrderedShardWriter::add_document(const EncodedDocument& document, int32_t source) {
   unordered_.add_document(document.ids, document.bytes);
   const HashedSource record{text_hash(document.hash), source};
-  hashes_.write({reinterpret_cast<const char*>(&record), sizeof record});
+  hashes_.write(object_bytes(record));
 }
 
 std::vector<int32_t> HashOrderedShardWriter::finish() {

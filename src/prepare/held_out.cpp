@@ -43,11 +43,7 @@ bool is_below(uint64_t hash, double fraction) {
 }
 
 void SourceShape::add(uint64_t hash, uint64_t document_size) {
-  ++documents;
-  size += document_size;
-  largest = std::max(largest, document_size);
-  smallest_hash = std::min(smallest_hash, hash);
-  largest_hash = std::max(largest_hash, hash);
+  *this += {1, document_size, document_size, hash, hash};
 }
 
 SourceShape& SourceShape::operator+=(const SourceShape& other) {

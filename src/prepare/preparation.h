@@ -79,7 +79,7 @@ class Preparation {
   // Makes the passes whose results are neither in the cache nor in the journal, and puts tokenizer
   // and shards into the cache. The caller then stores the index (Cache::store_index) and removes
   // the journal. Throws Error(kData) where the files hold no document or their text changes
-  // meanwhile, and the errors of Corpus::for_each(), train_tokenizer() and Cache. Call it once.
+  // meanwhile, and the errors of Corpus::read_file(), train_tokenizer() and Cache. Call it once.
   PreparedData run();
   // Returns, after run(), the files with documents in the train shard.
   const std::vector<DocumentFile>& files() const { return files_; }

@@ -22,11 +22,8 @@ constexpr uint64_t kLargestTable = uint64_t{1} << 30;
 void write_document_files(const std::filesystem::path& table,
                           const std::vector<DocumentFile>& files) {
   Json rows = Json::array();
-  for (const DocumentFile& file : files) {
-    std::string path;
-    append_replacing_malformed(path, file.path.native());
-    rows.push_back({file.first_document, std::move(path)});
-  }
+  for (const DocumentFile& file : files)
+    rows.push_back({file.first_document, replacing_malformed(file.path.native())});
   write_file_atomic(table, checked_json_text({{"files", std::move(rows)}}, /*indent=*/-1));
 }
 

@@ -140,7 +140,7 @@ std::string index_key(const Request& request) {
       add_file(file);
       const fs::path index =
           file.format == "litdata" ? file.path.parent_path() / kShardIndexName : index_beside(file);
-      if (is_there(index)) add_file(source_file(index, 1.0, 0));
+      if (is_there(index)) add_file(source_file(index));
     }
   }
   if (request.has_eval_sets) hasher.add("eval sources");
@@ -160,15 +160,9 @@ void copy_documents(const fs::path& path, const Tokenizer& tokenizer, const Scan
   for (const ReferencedDocument& document : documents) {
     throw_if_stopped();
     const ReferencedFile& file = scan.files[document.file];
-    if (open.count(file.path) == 0) open.emplace(file.path, MappedFile(file.path));
-    const std::string_view bytes = open.at(file.path).bytes();
-    const uint64_t begin = file.begin + document.begin * file.bytes_per_token;
-    if (begin > bytes.size() || document.num_tokens > (bytes.size() - begin) / file.bytes_per_token)
-      throw Error(ErrorKind::kData, str(shown(file.path),
-                                        ": changed while it was read; run the "
-                                        "command again once it is complete"));
+    const MappedFile& mapped = open.try_emplace(file.path, file.path).first->second;
     ids.resize(document.num_tokens);
-    copy_token_ids(bytes.data() + begin, file.bytes_per_token, ids);
+    copy_document_ids(mapped, file, document.begin, ids);
     writer.add_document(ids, document.raw_bytes);
   }
   writer.finish();
@@ -237,7 +231,7 @@ CorpusCounts counts_of(const ScannedTokens& scan) {
 // Removes the copies of tables at the end.
 class Copies {
  public:
-  explicit Copies(fs::path train) : train_(std::move(train)), eval_(train_) { eval_ += ".eval"; }
+  explicit Copies(fs::path train) : train_(std::move(train)), eval_(with_suffix(train_, ".eval")) {}
   ~Copies() {
     std::error_code ignored;
     fs::remove(train_, ignored);
@@ -330,12 +324,8 @@ void note_ignored(const ScannedRequest& scanned) {
   ignored.insert(scanned.eval.ignored_columns.begin(), scanned.eval.ignored_columns.end());
   if (ignored.empty()) return;
   constexpr size_t kMostNames = 12;
-  std::vector<std::string> names;
-  for (const std::string& name : ignored) {
-    if (names.size() < kMostNames) names.push_back(quote(name));
-  }
-  if (ignored.size() > kMostNames) names.emplace_back("...");
-  log_note(str("beside the ids of the tables, ignored: ", join(names, ", "),
+  const std::vector<std::string> names(ignored.begin(), ignored.end());
+  log_note(str("beside the ids of the tables, ignored: ", quoted_list(names, kMostNames),
                "; the target of each id is the next one of its row"));
 }
 

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string_view>
 
-#include "base/error.h"
-#include "base/hash.h"
-#include "base/text.h"
 #include "prepare/content_blocks.h"
 #include "prepare/held_out.h"
 #include "prepare/overlap.h"
@@ -41,7 +37,8 @@ class BlockReader {
       blocks.push_back({hash_of_ids(), end - begin, 0});
       int64_t raw_bytes = 0;
       for (const int32_t id : ids_) {
-        if (static_cast<size_t>(id) >= text_bytes_.vocab_size()) fail_changed();
+        // The scan has found every id below the vocabulary.
+        if (static_cast<size_t>(id) >= text_bytes_.vocab_size()) fail_changed_file(open_->path());
         raw_bytes += text_bytes_.add(id);
       }
       blocks.back().raw_bytes = static_cast<uint64_t>(std::max<int64_t>(0, raw_bytes));
@@ -83,16 +80,7 @@ class BlockReader {
       open_.emplace(file.path);
       open_file_ = document.file;
     }
-    const uint64_t byte = file.begin + (document.begin + begin) * file.bytes_per_token;
-    const uint64_t size = open_->bytes().size();
-    if (byte > size || ids_.size() > (size - byte) / file.bytes_per_token) fail_changed();
-    copy_token_ids(open_->bytes().data() + byte, file.bytes_per_token, ids_);
-  }
-  // The scan has found every id in its file and below the vocabulary.
-  [[noreturn]] void fail_changed() const {
-    throw Error(ErrorKind::kData,
-                str(shown(open_->path()),
-                    ": changed while it was read; run the command again once it is complete"));
+    copy_document_ids(*open_, file, document.begin + begin, ids_);
   }
   std::string_view bytes_of_ids() const {
     return {reinterpret_cast<const char*>(ids_.data()), ids_.size() * sizeof(int32_t)};

@@ -4,12 +4,10 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <span>
 #include <unordered_map>
 
+#include "base/bytes.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/text.h"
@@ -135,22 +133,17 @@ class TokenScan {
     result_.files.push_back({options_.copy, 0, 0, begin, 0, sizeof(int32_t)});
     result_.has_copies = true;
     uint64_t counted = 0;
-    const auto count = [&](uint64_t bytes) {
-      const uint64_t to = std::clamp(bytes, counted, std::max(counted, source.size));
-      progress_.advance(to - counted);
-      counted = to;
-    };
     try {
       for (IdDocument row; reader.next(row);) {
         add_row(row);
-        count(reader.bytes_read());
+        progress_.reach(reader.bytes_read(), source.size, counted);
       }
     } catch (const Error& error) {
       // A file that is still being written looks damaged.
       if (error.kind() == ErrorKind::kData) require_unchanged(source);
       throw;
     }
-    count(source.size);
+    progress_.reach(source.size, source.size, counted);
     require_unchanged(source);
     result_.skipped += reader.skipped();
     const IdColumns& columns = reader.columns();
@@ -166,7 +159,7 @@ class TokenScan {
         fail_row_id(row.row, row.first + static_cast<int64_t>(i), id);
       const auto token = static_cast<int32_t>(id);
       add_id(token);
-      pending_.append(reinterpret_cast<const char*>(&token), sizeof token);
+      pending_ += object_bytes(token);
     }
     file.num_tokens += row.ids.size();
     end_document();
@@ -357,6 +350,15 @@ class TokenScan {
 };
 
 }  // namespace
+
+void copy_document_ids(const MappedFile& mapped, const ReferencedFile& file, uint64_t begin,
+                       std::span<int32_t> ids) {
+  const std::string_view bytes = mapped.bytes();
+  const uint64_t byte = file.begin + begin * file.bytes_per_token;
+  if (byte > bytes.size() || ids.size() > (bytes.size() - byte) / file.bytes_per_token)
+    fail_changed_file(mapped.path());
+  copy_token_ids(bytes.data() + byte, file.bytes_per_token, ids);
+}
 
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const TokenScanOptions& options, const std::string& action) {

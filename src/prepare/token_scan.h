@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "formats/token_reference.h"
 #include "text/format.h"
@@ -72,5 +74,10 @@ class TextBytes {
 // since it was listed; Error(kIo); and StopRequested on a signal.
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const TokenScanOptions& options, const std::string& action);
+
+// Copies ids of a scanned file, `mapped`, from its token `begin` on: as many as `ids` has. Throws
+// Error(kData) where the file became shorter since the scan.
+void copy_document_ids(const MappedFile& mapped, const ReferencedFile& file, uint64_t begin,
+                       std::span<int32_t> ids);
 
 }  // namespace lmtrain

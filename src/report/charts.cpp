@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 
 #include "config/settings.h"
 
@@ -14,7 +13,6 @@ namespace {
 const std::vector<Chart>& charts_of_updates() {
   static const std::vector<Chart> charts = {
       {.key = "loss",
-       .evaluation = false,
        .title = "Training loss",
        .unit = "nats a target token, before each update",
        .is_loss = true,
@@ -22,37 +20,31 @@ const std::vector<Chart>& charts_of_updates() {
        .has_events = true,
        .is_wide = true},
       {.key = "lr",
-       .evaluation = false,
        .title = "Learning rate",
        .unit = "of each update",
        .scale = ChartScale::kFromZero},
       {.key = "grad_norm",
-       .evaluation = false,
        .title = "Gradient norm",
        .unit = "L2 norm, before clipping",
        .scale = ChartScale::kFromZero,
        .is_smoothed = true,
        .has_events = true},
       {.key = "tokens_per_second",
-       .evaluation = false,
        .title = "Throughput",
        .unit = "target tokens a second of training",
        .scale = ChartScale::kFromZero,
        .is_smoothed = true},
       {.key = "seq_len",
-       .evaluation = false,
        .title = "Sequence length",
        .unit = "targets in a row, mean",
        .scale = ChartScale::kPowersOfTwo,
        .is_smoothed = true},
       {.key = "mfu",
-       .evaluation = false,
        .title = "Model FLOPs utilisation",
        .unit = "share of the device's peak",
        .scale = ChartScale::kFromZero,
        .is_smoothed = true},
       {.key = "communication_share",
-       .evaluation = false,
        .title = "Communication",
        .unit = "share of a step in which a process waited for the others",
        .scale = ChartScale::kFromZero,

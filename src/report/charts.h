@@ -16,8 +16,8 @@ enum class ChartScale { kFree, kFromZero, kPowersOfTwo };
 inline constexpr const char* kExpectedKey = "eval_loss";
 
 struct Chart {
-  std::string key;  // in metrics.jsonl
-  bool evaluation;  // true: a figure of evaluations; false: of updates
+  std::string key;          // in metrics.jsonl
+  bool evaluation = false;  // true: a figure of evaluations; false: of updates
   std::string title;
   std::string unit;  // the figure and its unit
   ChartScale scale = ChartScale::kFree;

@@ -5,20 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "base/utf8.h"
 
 namespace lmtrain {
 
 static_assert(std::endian::native == std::endian::little);  // base64_floats copies the bytes
 
 std::string escape_html(std::string_view text) {
-  std::string valid;
-  append_replacing_malformed(valid, text);
   std::string escaped;
-  for (std::string_view rest = valid; !rest.empty();) {
-    char32_t c = 0;
-    const std::string_view character = rest.substr(0, decode_utf8(rest, c));
-    rest.remove_prefix(character.size());
+  for_each_character(text, [&](char32_t c, std::string_view bytes) {
     if (c == '&') {
       escaped += "&amp;";
     } else if (c == '<') {
@@ -29,12 +23,13 @@ std::string escape_html(std::string_view text) {
       escaped += "&quot;";
     } else if (c == '\'') {
       escaped += "&#39;";
-    } else if (shown(character, /*keeps_lines=*/true) != character) {
-      append_utf8(escaped, 0xFFFD);  // a control character, or one that turns the direction of text
+    } else if (shown(bytes, /*keeps_lines=*/true) != bytes) {
+      // A control character, or one that turns the direction of text.
+      append_utf8(escaped, kReplacementCharacter);
     } else {
-      escaped += character;
+      escaped += bytes;
     }
-  }
+  });
   return escaped;
 }
 

@@ -7,7 +7,21 @@
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace lmtrain {
+
+// Calls f(code point, bytes) for each character. U+FFFD replaces each byte that is not UTF-8.
+template <class F>
+void for_each_character(std::string_view text, const F& f) {
+  const std::string valid = replacing_malformed(text);
+  for (std::string_view rest = valid; !rest.empty();) {
+    char32_t c = 0;
+    const size_t size = decode_utf8(rest, c);
+    f(c, rest.substr(0, size));
+    rest.remove_prefix(size);
+  }
+}
 
 // Returns the text for element content and for attributes in double or single quotes: & < > " '
 // become character references; invalid UTF-8, and control characters other than tab and newline,

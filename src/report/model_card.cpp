@@ -4,15 +4,13 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "config/model_family.h"
-#include "config/parse.h"
 #include "config/settings.h"
+#include "report/html.h"
 #include "report/static_chart.h"
 
 namespace lmtrain {
@@ -20,19 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
-
-// Calls f(code point, bytes) for each character; bytes that are no UTF-8 are U+FFFD.
-template <class F>
-void for_each_character(std::string_view text, const F& f) {
-  std::string valid;
-  append_replacing_malformed(valid, text);
-  for (std::string_view rest = valid; !rest.empty();) {
-    char32_t c = 0;
-    const size_t size = decode_utf8(rest, c);
-    f(c, rest.substr(0, size));
-    rest.remove_prefix(size);
-  }
-}
 
 // Returns whether YAML takes the character as it is, and a person sees it.
 bool is_plain_in_yaml(char32_t c, std::string_view bytes) {
@@ -432,14 +417,9 @@ OrderedJson recipe_json(Config config) {
     if (value.is_null()) continue;
     if (!is_always_written(setting.key) && value == setting_value(*default_table.find(setting.key)))
       continue;
-    OrderedJson* section = &root;
-    size_t begin = 0;
-    for (size_t dot = setting.key.find('.'); dot != std::string::npos;
-         dot = setting.key.find('.', begin)) {
-      section = &(*section)[setting.key.substr(begin, dot - begin)];
-      begin = dot + 1;
-    }
-    (*section)[setting.key.substr(begin)] = value;
+    OrderedJson* at = &root;
+    for (const std::string& part : key_parts(setting.key)) at = &(*at)[part];
+    *at = value;
   }
   return root;
 }
@@ -484,7 +464,7 @@ std::string markdown_text(std::string_view text) {
     if (c == '\n' || c == '\t') {
       markdown += ' ';
     } else if (shown(bytes) != bytes) {
-      append_utf8(markdown, 0xFFFD);
+      append_utf8(markdown, kReplacementCharacter);
     } else if (c == '<') {
       markdown += "&lt;";
     } else if (c == '>') {

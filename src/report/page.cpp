@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
@@ -421,8 +420,7 @@ std::string figure(const Chart& chart, size_t index, const std::vector<RunRecord
 }
 
 std::string curves_section(const std::vector<Chart>& charts, const std::vector<RunRecord>& runs) {
-  if (charts.empty())
-    return "<section><h2>Curves</h2><p>There is no update or evaluation yet.</p></section>\n";
+  if (charts.empty()) return section("Curves", "<p>There is no update or evaluation yet.</p>");
   std::string figures;
   for (size_t i = 0; i < charts.size(); ++i) figures += figure(charts[i], i, runs);
   return str(
@@ -460,15 +458,13 @@ std::string report_page(const std::vector<RunRecord>& runs) {
     steps += run.step;
     tokens += run.tokens;
   }
-  std::string now = utc_timestamp().substr(0, 16);
-  now[10] = ' ';
   return str(kPageBeginning, head(runs, word), "<body><header><h1>", escape_html(title_of(runs)),
              "</h1><p>", format_count(steps), " steps, ", format_count(tokens),
-             " tokens in all · written ", now,
-             " UTC by lmtrain " LMTRAIN_VERSION "</p></header>\n<main>", notes_list(runs),
-             "<section><h2>Summary</h2>", summary_table(runs), "</section>\n",
-             curves_section(charts, runs), seeds_section(runs), settings_section(runs),
-             samples_section(runs), events_section(runs), configs_section(runs), "</main>\n",
+             " tokens in all · written ", time_text(utc_timestamp()),
+             " by lmtrain " LMTRAIN_VERSION "</p></header>\n<main>", notes_list(runs),
+             section("Summary", summary_table(runs)), curves_section(charts, runs),
+             seeds_section(runs), settings_section(runs), samples_section(runs),
+             events_section(runs), configs_section(runs), "</main>\n",
              "<script type=\"application/json\" id=\"report-data\">",
              json_for_script(data_json(charts, runs)), "</script>\n<script nonce=\"", word, "\">",
              kPageScript, "</script></body></html>\n");

@@ -31,8 +31,7 @@ std::string text_at(const Json& line, const char* key) {
 }
 
 std::string shortened(const std::string& text) {
-  if (text.size() <= kLongestText) return text;
-  return text.substr(0, valid_utf8_prefix(text.substr(0, kLongestText))) + "...";
+  return text.size() <= kLongestText ? text : str(utf8_prefix(text, kLongestText), "...");
 }
 
 // A number as the line has it; empty if the field is none.
@@ -194,12 +193,9 @@ void read_status_of(RunRecord& run, const std::filesystem::path& file) {
     run.notes.push_back("status.json is damaged, so the state of the run is not known");
     return;
   }
-  const auto text = [&](const char* key) {
-    return status.contains(key) && status[key].is_string() ? status[key].get<std::string>() : "";
-  };
-  run.state = text("state");
-  run.updated = text("updated");
-  run.checkpoint = text("checkpoint");
+  run.state = text_at(status, "state");
+  run.updated = text_at(status, "updated");
+  run.checkpoint = text_at(status, "checkpoint");
 }
 
 double mean_of_last(const std::vector<double>& losses) {
@@ -331,11 +327,7 @@ std::vector<std::string> run_labels(const std::vector<std::filesystem::path>& fo
       changed = true;
     }
   }
-  for (std::string& label : labels) {
-    std::string valid;
-    append_replacing_malformed(valid, label);
-    label = valid;
-  }
+  for (std::string& label : labels) label = replacing_malformed(label);
   return labels;
 }
 

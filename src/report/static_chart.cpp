@@ -260,7 +260,7 @@ std::string static_chart(const Chart& chart, const std::vector<RunRecord>& runs)
 }
 
 std::string loss_curve_file(const RunRecord& run) {
-  const Chart training = {.key = "loss", .evaluation = false, .title = "Training loss", .unit = ""};
+  const Chart training = {.key = "loss", .title = "Training loss", .unit = ""};
   const Chart held_out = {
       .key = "eval_loss", .evaluation = true, .title = "Held-out loss", .unit = ""};
   const std::vector<Curve> curves = {curve_of(training, run), curve_of(held_out, run)};

@@ -45,14 +45,11 @@ FileMarks list_now(const Config& config) {
   }
   if (config.tokenizer.model) {
     const fs::path path = given_tokenizer_path(config);
-    if (is_file(path)) files.push_back(source_file(path, /*weight=*/1, /*source=*/0));
+    if (is_file(path)) files.push_back(source_file(path));
   }
   FileMarks marks;
-  for (const SourceFile& file : files) {
-    std::string path;
-    append_replacing_malformed(path, file.path.native());
-    marks[path] = {file.size, file.mtime_ns};
-  }
+  for (const SourceFile& file : files)
+    marks[replacing_malformed(file.path.native())] = {file.size, file.mtime_ns};
   return marks;
 }
 

@@ -29,7 +29,8 @@ struct EvalFigure {
   double value = 0;
 };
 
-std::vector<EvalFigure> figures_of(const Evaluation& evaluation) {
+std::vector<EvalFigure> figures_of(const Evaluation& evaluation,
+                                   const std::vector<TaskResult>& tasks) {
   std::vector<EvalFigure> figures;
   const auto add = [&](const char* name, const std::string& part, double value) {
     figures.push_back({str("eval_", name, part), str("eval/", name, part), value});
@@ -43,6 +44,17 @@ std::vector<EvalFigure> figures_of(const Evaluation& evaluation) {
   for (const EvalPart& set : evaluation.sets) add_all("/" + set.name, set.result);
   for (const EvalPart& length : evaluation.lengths)
     add("loss", "/" + length.name, length.result.loss());
+  const auto add_of_task = [&](const std::string& key, double value) {
+    figures.push_back({key, key, value});
+  };
+  for (const TaskResult& task : tasks) {
+    const std::string prefix = "task/" + task.name;
+    add_of_task(prefix + "/accuracy", task.accuracy.value);
+    add_of_task(prefix + "/accuracy_norm", task.accuracy_norm.value);
+    add_of_task(prefix + "/centred", task.centred.value);
+    add_of_task(prefix + "/bits_per_byte", task.bits_per_byte.value);
+  }
+  if (!tasks.empty()) add_of_task("task/centred_mean", centred_mean(tasks).value);
   return figures;
 }
 
@@ -51,20 +63,6 @@ void end_torn_line(const std::filesystem::path& path) {
   if (!is_there(path)) return;
   const MappedFile file(path);
   if (!file.bytes().empty() && file.bytes().back() != '\n') append_file(path, "\n", /*sync=*/false);
-}
-
-// Returns the figures of tasks, by their keys in metrics.jsonl.
-std::vector<std::pair<std::string, double>> task_figures(const std::vector<TaskResult>& tasks) {
-  std::vector<std::pair<std::string, double>> figures;
-  for (const TaskResult& task : tasks) {
-    const std::string prefix = "task/" + task.name;
-    figures.emplace_back(prefix + "/accuracy", task.accuracy.value);
-    figures.emplace_back(prefix + "/accuracy_norm", task.accuracy_norm.value);
-    figures.emplace_back(prefix + "/centred", task.centred.value);
-    figures.emplace_back(prefix + "/bits_per_byte", task.bits_per_byte.value);
-  }
-  if (!tasks.empty()) figures.emplace_back("task/centred_mean", centred_mean(tasks).value);
-  return figures;
 }
 
 }  // namespace
@@ -145,17 +143,12 @@ void LogFiles::update(const UpdateMetrics& metrics) {
 
 void LogFiles::evaluation(int64_t step, int64_t tokens, const Evaluation& evaluation,
                           const std::vector<TaskResult>& tasks) {
-  const std::vector<EvalFigure> figures = figures_of(evaluation);
-  const std::vector<std::pair<std::string, double>> results = task_figures(tasks);
+  const std::vector<EvalFigure> figures = figures_of(evaluation, tasks);
   Json line = {{"step", step}, {"tokens", tokens}};
   std::vector<Scalar> scalars;  // refer to the names above
   for (const EvalFigure& figure : figures) {
     line[figure.key] = finite_or_null(figure.value);
     scalars.push_back({figure.tag, figure.value});
-  }
-  for (const auto& [key, value] : results) {
-    line[key] = finite_or_null(value);
-    scalars.push_back({key, value});
   }
   append_metrics(line);
   write_scalars(scalars, step);
@@ -230,22 +223,17 @@ std::string status_text(const RunFolder& run) {
   return is_file(run.status()) ? read_file(run.status()) : "";
 }
 
-// Returns the object in `text`; an empty one if there is none.
-nlohmann::json object_in(const std::string& text) {
-  nlohmann::json json = shallow_json(text);
-  return json.is_object() ? json : nlohmann::json::object();
-}
-
 }  // namespace
 
 std::string status_state(const RunFolder& run) {
-  const auto state = object_in(status_text(run)).value("state", nlohmann::json());
-  return state.is_string() ? state.get<std::string>() : "";
+  const nlohmann::json json = shallow_json(status_text(run));
+  return json.contains("state") && json["state"].is_string() ? json["state"].get<std::string>()
+                                                             : "";
 }
 
 std::string done_status(const RunFolder& run, int64_t step, bool of_any_folder) {
   const std::string text = status_text(run);
-  const nlohmann::json json = object_in(text);
+  const nlohmann::json json = shallow_json(text);
   const auto says = [&](const char* key, const nlohmann::json& value) {
     return json.contains(key) && json[key] == value;
   };

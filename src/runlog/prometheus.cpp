@@ -21,10 +21,8 @@ constexpr std::string_view kFirstWords = "# HELP lmtrain_";
 namespace fs = std::filesystem;
 
 std::string label_value(const std::string& text) {
-  std::string valid;
-  append_replacing_malformed(valid, text);
   std::string value;
-  for (const char c : valid) {
+  for (const char c : replacing_malformed(text)) {
     if (c == '\\' || c == '"') value += '\\';
     value += c == '\n' ? "\\n" : std::string(1, c);
   }

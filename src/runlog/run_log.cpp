@@ -95,10 +95,9 @@ EndReport RunLog::evaluations(std::optional<int64_t> saved_step) const {
   try {
     for_each_json_line_with(
         run_.metrics(), "\"eval_loss\"", [&](const nlohmann::json& line, uint64_t) {
-          const bool evaluated = line.contains("eval_loss") && line["eval_loss"].is_number() &&
-                                 line.contains("step") && line["step"].is_number_integer();
-          if (!evaluated) return;
-          report.last = {line["step"].get<int64_t>(), line["eval_loss"].get<double>()};
+          const std::optional<double> loss = number_at(line, "eval_loss");
+          if (!loss || !line.contains("step") || !line["step"].is_number_integer()) return;
+          report.last = {line["step"].get<int64_t>(), *loss};
           if (!report.best || report.last->loss < report.best->loss) report.best = report.last;
           if ((!best_saved || report.last->loss < best_saved->loss) &&
               is_folder(run_.checkpoint(report.last->step)))
@@ -168,8 +167,8 @@ void RunLog::begin_prometheus(const TrainingState& state) {
     return;
   }
   // The folder tells the runs of a sweep apart; a trial is a part of its run.
-  const std::filesystem::path folder = absolute_path(config_.resolved_run_dir());
-  const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename();
+  const std::string name =
+      without_final_slash(absolute_path(config_.resolved_run_dir())).filename();
   prometheus_.emplace(*config_.log.prometheus, name, host_name());
   prometheus_->write(figures_);
 }

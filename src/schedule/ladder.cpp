@@ -129,7 +129,6 @@ class Ladder {
 
 // Returns the ladder with the most rungs that `most` FLOPs pay for, up to kEnough.
 std::vector<Rung> affordable_rungs(const LadderSpec& spec, double most, bool settled) {
-  int most_rungs = 0;
   std::vector<Rung> best;
   for (const double steepness : kSteepness) {
     Ladder ladder(spec, steepness, settled);
@@ -139,10 +138,9 @@ std::vector<Rung> affordable_rungs(const LadderSpec& spec, double most, bool set
       ladder.build(cost);
       cost *= kFiner;
     } while (ladder.cost() > most);
-    if (ladder.count() <= most_rungs) continue;
-    most_rungs = ladder.count();
+    if (ladder.count() <= count_sizes(best)) continue;
     best = ladder.rungs();
-    if (most_rungs >= kEnough) break;
+    if (ladder.count() >= kEnough) break;
   }
   return best;
 }

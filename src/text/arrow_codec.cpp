@@ -91,11 +91,7 @@ uint32_t zstd_dictionary_id(const fs::path& path) {
   constexpr size_t kMagicBytes = 4;
   std::array<char, 10> head{};
   FileReader file(path);
-  for (size_t size = 0; size < head.size();) {
-    const size_t got = file.read(head.data() + size, head.size() - size);
-    if (got == 0) return 0;
-    size += got;
-  }
+  if (read_fully(file, head.data(), head.size()) < head.size()) return 0;
   const auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(head[i])}; };
   const uint32_t descriptor = byte(kMagicBytes);
   constexpr std::array<size_t, 4> kSizes = {0, 1, 2, 4};

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "text/arrow_file.h"
+#include "text/readers.h"
 
 namespace lmtrain {
 namespace {
@@ -169,12 +170,8 @@ void append_numbers(const arrow::Array& values, int64_t begin, int64_t size,
   const auto& numbers = static_cast<const Array&>(values);
   const size_t at = out.size();
   out.resize(at + static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) {
-    const auto value = numbers.Value(begin + i);
-    // A number that is too large is no id either way.
-    out[at + static_cast<size_t>(i)] =
-        std::in_range<int64_t>(value) ? static_cast<int64_t>(value) : INT64_MAX;
-  }
+  for (int64_t i = 0; i < size; ++i)
+    out[at + static_cast<size_t>(i)] = id_of(numbers.Value(begin + i));
 }
 
 void append_values(const arrow::Array& values, int64_t begin, int64_t size,

@@ -133,19 +133,6 @@ void fail_arrow_file(const fs::path& path, const std::string& problem) {
                                     "its name or data.format says: get it anew"));
 }
 
-void fail_missing_column(const fs::path& path, const std::string& column,
-                         const std::vector<std::string>& names) {
-  constexpr size_t kMostNames = 50;
-  std::vector<std::string> listed;
-  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) listed.push_back(quote(names[i]));
-  if (names.size() > kMostNames) listed.emplace_back("...");
-  const std::string nearest = nearest_word(column, names);
-  throw Error(ErrorKind::kData,
-              str(shown(path), ": no column ", quote(column), " (data.text_field); ",
-                  nearest.empty() ? std::string() : str("did you mean ", quote(nearest), "? "),
-                  "the file has: ", join(listed, ", ")));
-}
-
 void fail_ambiguous_column(const fs::path& path, const std::string& column) {
   throw Error(
       ErrorKind::kData,

@@ -10,7 +10,6 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -70,10 +69,6 @@ void read_arrow(const std::filesystem::path& path, const TableMemory& memory, co
     fail_arrow_file(path, str("row ", row(), ": ", error.what()));
   }
 }
-
-// Throws Error(kData) with the names of the columns, and the one that is near to `column`, if any.
-[[noreturn]] void fail_missing_column(const std::filesystem::path& path, const std::string& column,
-                                      const std::vector<std::string>& names);
 
 // Throws Error(kData) for two columns of the same name at the same depth.
 [[noreturn]] void fail_ambiguous_column(const std::filesystem::path& path,

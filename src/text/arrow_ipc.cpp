@@ -190,22 +190,11 @@ class ArrowReader : public DocumentReader {
 };
 
 IdColumns id_columns_of(const arrow::Schema& schema, const std::string& text_field) {
-  IdColumns columns;
-  const auto is_ids = [&](const std::string& name) {
+  IdColumns columns = id_columns(schema.field_names(), text_field, [&](const std::string& name) {
     const std::vector<int> found = schema.GetAllFieldIndices(name);
     return found.size() == 1 && IdColumn::is_ids(*schema.field(found[0])->type());
-  };
-  for (const std::string& name : id_column_names(text_field)) {
-    if (columns.ids.empty() && is_ids(name)) columns.ids = name;
-  }
-  columns.has_mask = columns.ids != kMaskColumn && is_ids(kMaskColumn);
-  columns.has_labels = columns.ids != kLabelsColumn && is_ids(kLabelsColumn);
+  });
   columns.has_text = has_text_column(schema, text_field);
-  for (const std::string& name : schema.field_names()) {
-    const bool is_read = name == columns.ids || (columns.has_mask && name == kMaskColumn) ||
-                         (columns.has_labels && name == kLabelsColumn);
-    if (!is_read) columns.others.push_back(name);
-  }
   return columns;
 }
 

@@ -5,14 +5,15 @@
 // that memory holds one page whatever the size of row groups, and how a writer stored the text
 // (string, large string, view, dictionary) makes no difference. The column of a small row group is
 // read as a whole: then a damaged page cannot ask for more memory than the column has bytes.
-#include <parquet/api/reader.h>
+#include "text/arrow_parquet.h"
+
 #include <parquet/exception.h>
 
 #include <array>
+#include <optional>
 
 #include "base/text.h"
 #include "text/arrow_column.h"
-#include "text/arrow_file.h"
 #include "text/readers.h"
 
 namespace lmtrain {
@@ -25,25 +26,16 @@ class ParquetReader : public DocumentReader {
   ParquetReader(const fs::path& path, const std::string& column, int64_t first,
                 uint64_t max_document)
       : path_(path), memory_(max_document) {
-    std::shared_ptr<arrow::io::RandomAccessFile> file = open_arrow_file(path);
     guarded([&] {
-      parquet::ReaderProperties properties(&memory_);
-      properties.set_page_checksum_verification(true);
-      auto size = file->GetSize();
-      file_size_ = size.ok() ? static_cast<uint64_t>(*size) : 0;
-      by_columns_ = parquet::ParquetFileReader::Open(file, properties);
-      metadata_ = by_columns_->metadata();
-      properties.enable_buffered_stream();
-      properties.set_buffer_size(kBufferBytes);
-      by_pages_ = parquet::ParquetFileReader::Open(file, properties, metadata_);
+      file_.emplace(path, memory_);
       find_column(column);
-      while (group_ < metadata_->num_row_groups() && group_rows(group_) <= first - row_)
+      while (group_ < file_->metadata->num_row_groups() && group_rows(group_) <= first - row_)
         row_ += group_rows(group_++);
     });
   }
 
   bool next(Document& document) override {
-    while (has_only_nulls_ && group_ < metadata_->num_row_groups()) {
+    while (has_only_nulls_ && group_ < file_->metadata->num_row_groups()) {
       const int64_t rows = group_rows(group_++);
       skipped_.nulls += rows;
       row_ += rows;
@@ -70,14 +62,12 @@ class ParquetReader : public DocumentReader {
   }
 
   uint64_t bytes_read() const override {
-    const auto rows = static_cast<double>(std::max<int64_t>(metadata_->num_rows(), 1));
-    return static_cast<uint64_t>(static_cast<double>(file_size_) * static_cast<double>(row_) /
+    const auto rows = static_cast<double>(std::max<int64_t>(file_->metadata->num_rows(), 1));
+    return static_cast<uint64_t>(static_cast<double>(file_->size) * static_cast<double>(row_) /
                                  rows);
   }
 
  private:
-  static constexpr int64_t kBufferBytes = int64_t{1} << 20;
-  static constexpr int64_t kWholeColumn = int64_t{1} << 24;  // at most so many bytes of a row group
   static constexpr size_t kBatchValues = 1024;
 
   template <class Action>
@@ -86,7 +76,7 @@ class ParquetReader : public DocumentReader {
   }
 
   int64_t group_rows(int group) const {
-    const int64_t rows = metadata_->RowGroup(group)->num_rows();
+    const int64_t rows = file_->metadata->RowGroup(group)->num_rows();
     if (rows < 0)
       fail_arrow_file(path_, str("row group ", group, " says that it has ", rows, " rows"));
     return rows;
@@ -94,12 +84,12 @@ class ParquetReader : public DocumentReader {
 
   // Arrow writes a column of its type null as integers that are all null.
   bool is_null_type(int column) const {
-    return metadata_->schema()->Column(column)->logical_type()->is_null();
+    return file_->metadata->schema()->Column(column)->logical_type()->is_null();
   }
 
   // A column that has the whole name comes before one inside a struct, as for JSON lines.
   void find_column(const std::string& wanted) {
-    const parquet::SchemaDescriptor& schema = *metadata_->schema();
+    const parquet::SchemaDescriptor& schema = *file_->metadata->schema();
     std::vector<std::string> names;
     std::vector<NamedColumn> found;
     for (int i = 0; i < schema.num_columns(); ++i) {
@@ -136,11 +126,8 @@ class ParquetReader : public DocumentReader {
   // One batch of values, which never cross a page; false at the end of the file.
   bool read_batch() {
     if (reader_ == nullptr) {
-      if (group_ == metadata_->num_row_groups()) return false;
-      const int64_t size =
-          metadata_->RowGroup(group_)->ColumnChunk(column_)->total_compressed_size();
-      group_reader_ = (size <= kWholeColumn ? by_columns_ : by_pages_)->RowGroup(group_);
-      reader_ = std::dynamic_pointer_cast<parquet::ByteArrayReader>(group_reader_->Column(column_));
+      if (group_ == file_->metadata->num_row_groups()) return false;
+      reader_ = std::dynamic_pointer_cast<parquet::ByteArrayReader>(file_->column(group_, column_));
       rows_left_ = group_rows(group_);
     }
     level_ = value_ = num_levels_ = 0;
@@ -163,16 +150,13 @@ class ParquetReader : public DocumentReader {
 
   fs::path path_;
   TableMemory memory_;
-  uint64_t file_size_ = 0;
-  std::unique_ptr<parquet::ParquetFileReader> by_columns_, by_pages_;
-  std::shared_ptr<parquet::FileMetaData> metadata_;
+  std::optional<OpenParquet> file_;
   int column_ = -1;
   bool has_only_nulls_ = false;
   int16_t defined_ = 0;  // the definition level of a value that is there
   int group_ = 0;
   int64_t rows_left_ = 0;  // of the group, not yet read
   int64_t row_ = 0;
-  std::shared_ptr<parquet::RowGroupReader> group_reader_;
   std::shared_ptr<parquet::ByteArrayReader> reader_;
   std::array<int16_t, kBatchValues> levels_{};
   std::array<parquet::ByteArray, kBatchValues> values_{};

@@ -1,6 +1,5 @@
 // open_parquet_ids of id_rows.h: lists of integers, by Parquet's own column readers, page by page
 // like arrow_parquet.cpp. The columns of a row (ids, mask, labels) are read side by side.
-#include <parquet/api/reader.h>
 #include <parquet/exception.h>
 
 #include <algorithm>
@@ -9,39 +8,13 @@
 #include <utility>
 
 #include "base/text.h"
-#include "text/arrow_file.h"
+#include "text/arrow_parquet.h"
 #include "text/id_rows.h"
 
 namespace lmtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A file, opened in both ways: small column chunks are read as a whole, others page by page.
-struct OpenParquet {
-  std::unique_ptr<parquet::ParquetFileReader> by_columns, by_pages;
-  std::shared_ptr<parquet::FileMetaData> metadata;
-  uint64_t size = 0;
-
-  OpenParquet(const fs::path& path, TableMemory& memory) {
-    constexpr int64_t kBufferBytes = int64_t{1} << 20;
-    std::shared_ptr<arrow::io::RandomAccessFile> file = open_arrow_file(path);
-    parquet::ReaderProperties properties(&memory);
-    properties.set_page_checksum_verification(true);
-    auto bytes = file->GetSize();
-    size = bytes.ok() ? static_cast<uint64_t>(*bytes) : 0;
-    by_columns = parquet::ParquetFileReader::Open(file, properties);
-    metadata = by_columns->metadata();
-    properties.enable_buffered_stream();
-    properties.set_buffer_size(kBufferBytes);
-    by_pages = parquet::ParquetFileReader::Open(file, properties, metadata);
-  }
-  std::shared_ptr<parquet::ColumnReader> column(int group, int column) const {
-    constexpr int64_t kWholeColumn = int64_t{1} << 24;
-    const int64_t bytes = metadata->RowGroup(group)->ColumnChunk(column)->total_compressed_size();
-    return (bytes <= kWholeColumn ? by_columns : by_pages)->RowGroup(group)->Column(column);
-  }
-};
 
 bool is_integer(const parquet::ColumnDescriptor& column) {
   const parquet::LogicalType& logical = *column.logical_type();
@@ -92,21 +65,10 @@ std::vector<std::string> names_of(const parquet::SchemaDescriptor& schema) {
 }
 
 IdColumns id_columns_of(const parquet::SchemaDescriptor& schema, const std::string& text_field) {
-  IdColumns columns;
-  for (const std::string& name : id_column_names(text_field)) {
-    if (columns.ids.empty() && find_list(schema, name)) columns.ids = name;
-  }
-  const auto has_other = [&](const char* name) {
-    return columns.ids != name && find_list(schema, name).has_value();
-  };
-  columns.has_mask = has_other(kMaskColumn);
-  columns.has_labels = has_other(kLabelsColumn);
+  IdColumns columns = id_columns(names_of(schema), text_field, [&](const std::string& name) {
+    return find_list(schema, name).has_value();
+  });
   columns.has_text = has_text(schema, text_field);
-  for (const std::string& name : names_of(schema)) {
-    const bool is_read = name == columns.ids || (columns.has_mask && name == kMaskColumn) ||
-                         (columns.has_labels && name == kLabelsColumn);
-    if (!is_read) columns.others.push_back(name);
-  }
   return columns;
 }
 
@@ -230,9 +192,7 @@ class ListColumn {
     if constexpr (std::is_same_v<Value, bool>) {
       return value ? 1 : 0;
     } else {
-      if (!is_unsigned_) return value;
-      const auto magnitude = static_cast<std::make_unsigned_t<Value>>(value);
-      return std::in_range<int64_t>(magnitude) ? static_cast<int64_t>(magnitude) : INT64_MAX;
+      return is_unsigned_ ? id_of(static_cast<std::make_unsigned_t<Value>>(value)) : value;
     }
   }
 

@@ -63,13 +63,8 @@ std::string foreign_file(const fs::path& path) {
   try {
     FileReader file(path);
     std::string head(kForeignHeadBytes, '\0');
-    size_t size = 0;
-    while (size < head.size()) {
-      const size_t got = file.read(head.data() + size, head.size() - size);
-      if (got == 0) break;
-      size += got;
-    }
-    return foreign_data(std::string_view(head).substr(0, size));
+    head.resize(read_fully(file, head.data(), head.size()));
+    return foreign_data(head);
   } catch (const Error&) {
     return {};
   }

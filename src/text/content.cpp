@@ -6,8 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/foreign_text.h"
 #include "base/hash.h"
+#include "base/read_file.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "formats/safetensors.h"
@@ -29,11 +31,6 @@ struct Magic {
   const char* description;
   const char* advice = "";
 };
-
-template <size_t kSize>
-constexpr std::string_view bytes_of(const char (&literal)[kSize]) {
-  return {literal, kSize - 1};
-}
 
 // A PDF begins with this and its version; all of the rest may be text.
 constexpr std::string_view kPdf = "%PDF-";
@@ -94,18 +91,11 @@ constexpr std::array kMagics = {
     Magic{0, bytes_of("\x8A\xD8\x34\x01"), "evaluation questions of llm.c"},
 };
 
-uint64_t little_endian(std::string_view bytes, size_t offset, size_t size) {
-  uint64_t value = 0;
-  for (size_t i = size; i-- > 0;)
-    value = (value << 8) | static_cast<unsigned char>(bytes[offset + i]);
-  return value;
-}
-
 // A message of Arrow's IPC stream: the mark of a continuation, then the size of its metadata.
 bool is_arrow_stream(std::string_view head) {
   if (!head.starts_with("\xFF\xFF\xFF\xFF") || head.size() < 8) return false;
-  const uint64_t size = little_endian(head, 4, 4);
-  return size > 0 && size < (uint64_t{1} << 28) && size % 8 == 0;
+  const auto size = value_at<uint32_t>(head.data() + 4);
+  return size > 0 && size < (uint32_t{1} << 28) && size % 8 == 0;
 }
 
 bool is_safetensors(std::string_view head) {
@@ -189,14 +179,10 @@ JsonScan scan_json(std::string_view text, const std::string& field) {
 
 std::string describe_keys(const JsonScan& scan, const std::string& field) {
   constexpr size_t kMostKeys = 12;
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(kMostKeys, scan.keys.size()); ++i)
-    shown.push_back(quote(scan.keys[i]));
-  if (scan.keys.size() > kMostKeys) shown.emplace_back("...");
   const std::string nearest = nearest_word(field, scan.keys);
   return str("no text in the field ", quote(field), " (text_field)",
              nearest.empty() ? "" : str(", did you mean ", quote(nearest), "?"),
-             "; the first object has: ", join(shown, ", "));
+             "; the first object has: ", quoted_list(scan.keys, kMostKeys));
 }
 
 bool has_text(const JsonScan& scan) {
@@ -277,15 +263,15 @@ bool is_surely_pickle(std::string_view bytes) {
 // and the chunks of litdata have it: the last offset is the size of the file.
 std::string offset_table(std::string_view bytes) {
   if (bytes.size() < 12) return {};
-  const uint64_t count = little_endian(bytes, 0, 4);
+  const uint64_t count = value_at<uint32_t>(bytes.data());
   const uint64_t table = 4 + 4 * (count + 1);
   if (count == 0 || table >= bytes.size()) return {};
-  uint64_t previous = little_endian(bytes, 4, 4);
+  auto previous = value_at<uint32_t>(bytes.data() + 4);
   if (previous < table) return {};
   const bool has_columns = previous > table && bytes[table] == '{';
   if (previous > table && !has_columns) return {};
   for (uint64_t i = 1; i <= count; ++i) {
-    const uint64_t offset = little_endian(bytes, 4 + 4 * i, 4);
+    const auto offset = value_at<uint32_t>(bytes.data() + 4 + 4 * i);
     if (offset < previous) return {};
     previous = offset;
   }
@@ -295,9 +281,9 @@ std::string offset_table(std::string_view bytes) {
 
 // A record of TensorFlow: its size, and the masked CRC-32C of the bytes of the size.
 bool is_tfrecord(std::string_view bytes) {
-  if (bytes.size() < 16 || little_endian(bytes, 0, 8) > bytes.size() - 16) return false;
+  if (bytes.size() < 16 || value_at<uint64_t>(bytes.data()) > bytes.size() - 16) return false;
   const uint32_t crc = crc32c(0, bytes.data(), 8);
-  return little_endian(bytes, 8, 4) == ((crc >> 15U | crc << 17U) + 0xA282EAD8U);
+  return value_at<uint32_t>(bytes.data() + 8) == ((crc >> 15U | crc << 17U) + 0xA282EAD8U);
 }
 
 // Whether the file is text in UTF-16 with its mark: most characters are below U+0100.
@@ -363,25 +349,19 @@ Content look_at(const fs::path& path, const std::string& text_field) {
   const std::unique_ptr<ByteStream> bytes = open_bytes(path);
   std::string head;
   const auto read_to = [&](size_t size) {
-    size_t done = head.size();
+    const size_t before = head.size();
     head.resize(size);
-    while (done < size) {
-      const size_t got = bytes->read(head.data() + done, size - done);
-      if (got == 0) break;
-      done += got;
-    }
-    head.resize(done);
-    return done < size;
+    head.resize(before + read_fully(*bytes, head.data() + before, size - before));
+    return head.size() < size;
   };
   bool is_whole = read_to(kHeadBytes);
   const size_t begin = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   const bool may_be_json = begin != std::string::npos && (head[begin] == '{' || head[begin] == '[');
   if (!is_whole && may_be_json) is_whole = read_to(kJsonHeadBytes);
-  const bool is_compressed = compression_of(path) != Compression::kNone;
-  const fs::path name = is_compressed ? path.stem() : path.filename();
+  const fs::path name = without_compression(path.filename());
   Content content = content_of(head, is_whole, name.extension() == ".json", text_field);
   const bool is_table = content.kind == Kind::kParquet || content.kind == Kind::kArrow;
-  if (is_compressed && is_table)
+  if (is_table && name != path.filename())
     return {Kind::kBinary, "a Parquet or Arrow file compressed as a whole", "unpack it"};
   return content;
 }

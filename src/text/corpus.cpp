@@ -1,6 +1,5 @@
 #include "text/corpus.h"
 
-#include <algorithm>
 #include <memory>
 #include <new>
 
@@ -22,51 +21,39 @@ void fail_out_of_memory(const std::filesystem::path& path) {
           "is named"));
 }
 
+void rethrow_of(const SourceFile& file) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kData) require_unchanged(file);
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail_out_of_memory(file.path);
+  }
+}
+
 uint64_t Corpus::total_bytes() const {
   uint64_t total = 0;
   for (const SourceFile& file : files) total += file.size;
   return total;
 }
 
-NoDocuments Corpus::for_each(ProgressBar& progress, const Visit& visit,
-                             const DocumentLocation& from) const {
-  NoDocuments skipped;
-  for (size_t file = 0; file < files.size(); ++file) {
-    if (file < from.file) {
-      progress.skip(files[file].size);
-      continue;
-    }
-    const int64_t first = file == from.file ? from.position : 0;
-    skipped += read_file(file, first, progress, visit);
-  }
-  return skipped;
-}
-
 NoDocuments Corpus::read_file(size_t index, int64_t first, ProgressBar& progress,
                               const Visit& visit) const {
   const SourceFile& file = files[index];
   uint64_t counted = 0;
-  const auto count = [&](uint64_t bytes_read) {
-    const uint64_t bytes = std::clamp(bytes_read, counted, std::max(counted, file.size));
-    progress.advance(bytes - counted);
-    counted = bytes;
-  };
   const std::unique_ptr<DocumentReader> reader = open_documents(
       file.path, file.format, text_field, first, max_document, on_bad_line == OnBadLine::kSkip);
   try {
     for (Document document; reader->next(document);) {
       if (document.position >= first) visit(document.text, {index, document.position});
-      count(reader->bytes_read());
+      progress.reach(reader->bytes_read(), file.size, counted);
     }
-  } catch (const Error& error) {
-    // A file that is still being written looks damaged.
-    if (error.kind() == ErrorKind::kData) require_unchanged(file);
-    throw;
-  } catch (const std::bad_alloc&) {
-    fail_out_of_memory(file.path);
+  } catch (...) {
+    rethrow_of(file);
   }
   require_unchanged(file);
-  count(file.size);
+  progress.reach(file.size, file.size, counted);
   return reader->skipped();
 }
 

@@ -35,24 +35,25 @@ struct Corpus {
   OnBadLine on_bad_line = OnBadLine::kStop;
 
   uint64_t total_bytes() const;  // size of the files on disk
-  // Calls `visit` with the text of every document in order, from `from` on. A text is valid only
-  // during the call. Does not open earlier files. The format of each file must be decided. Returns
-  // the counts of blank lines, nulls and the like that it read. In the file of `from` they include
-  // what lies before `from`, except in row groups and batches that the reader of a table skips.
-  // Throws the errors of the readers (readers.h) and of `visit`, and:
+  // Calls `visit` with the text of every document of files[index] in order, from the position
+  // `first` on. A text is valid only during the call. The format of the file must be decided.
+  // Returns the counts of blank lines, nulls and the like that it read. They include what lies
+  // before `first`, except in row groups and batches that the reader of a table skips. Throws the
+  // errors of the readers (readers.h) and of `visit`, and:
   //   StopRequested   on a signal (ProgressBar of base/progress.h)
   //   Error(kData)    a file has changed since it was listed
   //   Error(kMemory)  memory ran out; the message names the file
   using Visit = std::function<void(std::string_view text, const DocumentLocation& location)>;
-  NoDocuments for_each(ProgressBar& progress, const Visit& visit,
-                       const DocumentLocation& from = {}) const;
-  // Does the same for the documents of files[index], from the position `first` on.
   NoDocuments read_file(size_t index, int64_t first, ProgressBar& progress,
                         const Visit& visit) const;
 };
 
 // Throws Error(kMemory) for a document of this file that does not fit in memory.
 [[noreturn]] void fail_out_of_memory(const std::filesystem::path& path);
+// Rethrows the exception of reading `file`; call it in a handler. A file that is still being
+// written looks damaged: it is named as changed where it was. std::bad_alloc becomes
+// fail_out_of_memory().
+[[noreturn]] void rethrow_of(const SourceFile& file);
 
 // CorpusCounts are the counts that a pass reports to people.
 struct CorpusCounts {
@@ -114,7 +115,7 @@ struct CorpusScan {
 // document, with its text_hash(), its size in bytes and its file. Calls `after_file` when a file is
 // done and counted in `scan`. Calls both on the calling thread, in order; `num_threads` threads,
 // that one included, hash the text. `action` names the pass in the progress line. Throws the errors
-// of Corpus::for_each(), and Error(kMemory) where the system refuses a thread. After an error
+// of Corpus::read_file(), and Error(kMemory) where the system refuses a thread. After an error
 // `scan` has counted a part of a file and must not be used.
 void scan_corpus(
     DocumentBatches& documents, const std::string& action, int num_threads, CorpusScan& scan,

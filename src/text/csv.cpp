@@ -77,14 +77,11 @@ class CsvReader : public DocumentReader {
                           ", and data.text_field may mean either; rename one of them"));
     }
     constexpr size_t kMostNames = 50;
-    std::vector<std::string> listed;
-    for (size_t i = 0; i < std::min(names_.size(), kMostNames); ++i)
-      listed.push_back(quote(names_[i]));
     const std::string nearest = nearest_word(column_name_, names_);
     fail(row_line_,
          str("no column ", quote(column_name_), " (data.text_field); ",
              nearest.empty() ? std::string() : str("did you mean ", quote(nearest), "? "),
-             "the first line has: ", join(listed, ", "),
+             "the first line has: ", quoted_list(names_, kMostNames),
              "; a table begins with a line that names its columns"));
   }
 

@@ -1,8 +1,5 @@
 #include "text/document_batches.h"
 
-#include <new>
-
-#include "base/error.h"
 #include "text/readers.h"
 
 namespace lmtrain {
@@ -10,18 +7,6 @@ namespace {
 
 bool is_beginning(const DocumentLocation& location) {
   return location.file == 0 && location.position == 0;
-}
-
-// A file that is still being written looks damaged. Call it in a handler of exceptions.
-[[noreturn]] void rethrow_of(const SourceFile& file) {
-  try {
-    throw;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kData) require_unchanged(file);
-    throw;
-  } catch (const std::bad_alloc&) {
-    fail_out_of_memory(file.path);
-  }
 }
 
 }  // namespace
@@ -145,11 +130,6 @@ void DocumentBatches::read_lines(size_t index, ProgressBar& progress, const Visi
   const SourceFile& file = corpus_.files[index];
   LineReader lines(file.path, corpus_.max_document);
   uint64_t counted = 0;
-  const auto count = [&](uint64_t bytes_read) {
-    const uint64_t bytes = std::clamp(bytes_read, counted, std::max(counted, file.size));
-    progress.advance(bytes - counted);
-    counted = bytes;
-  };
   BatchPointer batch;
   const auto begin_batch = [&] {
     batch.reset(new DocumentBatch(index));
@@ -168,11 +148,11 @@ void DocumentBatches::read_lines(size_t index, ProgressBar& progress, const Visi
     batch->add_line(line);
     if (!batch->is_full()) continue;
     visit(std::exchange(batch, nullptr));
-    count(lines.file_offset());
+    progress.reach(lines.file_offset(), file.size, counted);
     begin_batch();
   }
   require_unchanged(file);
-  count(file.size);
+  progress.reach(file.size, file.size, counted);
   batch->file_ends_.push_back({index, 0, {}});
   visit(batch);
 }

@@ -105,7 +105,7 @@ class DocumentBatches {
   const Corpus& corpus() const { return corpus_; }
   // Passes the documents from `from` on to `visit`, in order; `visit` calls complete(). Leaves out
   // files for which `wanted` is false, unless it has kept the text of the corpus. Throws the errors
-  // of Corpus::for_each() and of `visit`.
+  // of Corpus::read_file() and of `visit`.
   using Visit = std::function<void(const BatchPointer& batch)>;
   using Wanted = std::function<bool(const SourceFile& file)>;
   void for_each(ProgressBar& progress, const Visit& visit, const DocumentLocation& from = {},

@@ -21,10 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path extension_of(const fs::path& path, bool is_compressed) {
-  return (is_compressed ? path.stem() : path.filename()).extension();
-}
-
 // The reason why a file is not read as it is. JSON and tables may lie in a folder of source code.
 struct Oddity {
   enum class Kind : uint8_t { kRefused, kPointer, kWide, kBinary, kJson, kTable };
@@ -43,14 +39,10 @@ std::optional<Oddity> pointer_named_as(const SourceFile& file) {
 
 std::string describe_columns(const std::vector<std::string>& columns, const std::string& field) {
   constexpr size_t kMostColumns = 12;
-  std::vector<std::string> listed;
-  for (size_t i = 0; i < std::min(kMostColumns, columns.size()); ++i)
-    listed.push_back(quote(columns[i]));
-  if (columns.size() > kMostColumns) listed.emplace_back("...");
   const std::string nearest = nearest_word(field, columns);
   return str("a table without a column ", quote(field), " (text_field)",
              nearest.empty() ? "" : str(", did you mean ", quote(nearest), "?"),
-             "; its first line has: ", join(listed, ", "));
+             "; its first line has: ", quoted_list(columns, kMostColumns));
 }
 
 // Sets the file's format, or tells why not.
@@ -65,8 +57,7 @@ std::optional<Oddity> decide(SourceFile& file, DataFormat format, const std::str
   if (file.path.filename() == kShardIndexName && read_shard_index(file.path))
     return Oddity{Oddity::Kind::kRefused,
                   str(shown(file.path), ": is the index of the shards beside it; name its folder")};
-  const bool is_compressed = compression_of(file.path) != Compression::kNone;
-  const fs::path extension = extension_of(file.path, is_compressed);
+  const fs::path extension = without_compression(file.path.filename()).extension();
   const Content content = look_at(file.path, text_field);
   switch (content.kind) {
     case Content::Kind::kJsonLines:
@@ -253,7 +244,7 @@ std::string format_by_name(const fs::path& path, DataFormat format) {
   const bool is_compressed = compression_of(path) != Compression::kNone;
   DataFormat decided = format;
   if (format == DataFormat::kAuto) {
-    const fs::path extension = extension_of(path, is_compressed);
+    const fs::path extension = without_compression(path.filename()).extension();
     if (extension == ".jsonl" || extension == ".ndjson") {
       decided = DataFormat::kJsonl;
     } else if (extension == ".parquet") {

@@ -12,8 +12,29 @@ namespace lmtrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// The names that a column of ids may have, the first choice first.
 std::vector<std::string> id_column_names(const std::string& text_field) {
   return {text_field, "input_ids", "tokens"};
+}
+
+}  // namespace
+
+IdColumns id_columns(const std::vector<std::string>& names, const std::string& text_field,
+                     const std::function<bool(const std::string& name)>& is_ids) {
+  IdColumns columns;
+  for (const std::string& name : id_column_names(text_field)) {
+    if (columns.ids.empty() && is_ids(name)) columns.ids = name;
+  }
+  columns.has_mask = columns.ids != kMaskColumn && is_ids(kMaskColumn);
+  columns.has_labels = columns.ids != kLabelsColumn && is_ids(kLabelsColumn);
+  for (const std::string& name : names) {
+    const bool is_read = name == columns.ids || (columns.has_mask && name == kMaskColumn) ||
+                         (columns.has_labels && name == kLabelsColumn);
+    if (!is_read) columns.others.push_back(name);
+  }
+  return columns;
 }
 
 IdReader::IdReader(fs::path path, std::unique_ptr<IdRows> rows, uint64_t max_document)
@@ -102,22 +123,15 @@ void require_row_size(const fs::path& path, int64_t row, size_t num_ids, uint64_
 void fail_no_ids(const fs::path& path, const std::string& text_field,
                  const std::vector<std::string>& columns) {
   constexpr size_t kMostNames = 50;
-  std::vector<std::string> listed;
-  for (size_t i = 0; i < std::min(columns.size(), kMostNames); ++i)
-    listed.push_back(quote(columns[i]));
-  if (columns.size() > kMostNames) listed.emplace_back("...");
-  std::vector<std::string> names;
-  for (const std::string& name : id_column_names(text_field)) names.push_back(quote(name));
-  throw Error(ErrorKind::kData,
-              str(shown(path), ": no column of token ids, which are lists of integers; looked for ",
-                  join(names, ", "),
-                  " (data.text_field names another); the file has: ", join(listed, ", ")));
+  throw Error(
+      ErrorKind::kData,
+      str(shown(path), ": no column of token ids, which are lists of integers; looked for ",
+          quoted_list(id_column_names(text_field), kMostNames),
+          " (data.text_field names another); the file has: ", quoted_list(columns, kMostNames)));
 }
 
 IdFiles::IdFiles() : index_(std::make_unique<LitdataIndex>()) {}
 IdFiles::~IdFiles() = default;
-IdFiles::IdFiles(IdFiles&&) noexcept = default;
-IdFiles& IdFiles::operator=(IdFiles&&) noexcept = default;
 
 std::string IdFiles::container(const fs::path& path) {
   const std::string extension = without_compression(path.filename()).extension().native();
@@ -140,8 +154,7 @@ IdColumns IdFiles::columns(const fs::path& path, const std::string& container,
                            const std::string& text_field) {
   if (container == "parquet") return find_parquet_ids(path, text_field);
   if (container == "arrow") return find_arrow_ids(path, text_field);
-  if (container == "mds") return find_mds_ids(path, text_field);
-  return IdColumns{"ids"};
+  return find_mds_ids(path, text_field);
 }
 
 IdReader IdFiles::open(const fs::path& path, const std::string& container,

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "text/source_file.h"
@@ -27,8 +29,16 @@ struct IdColumns {
 inline constexpr const char* kMaskColumn = "attention_mask";
 inline constexpr const char* kLabelsColumn = "labels";
 
-// Returns the names that a column of ids may have, the first choice first.
-std::vector<std::string> id_column_names(const std::string& text_field);
+// Returns the columns of a file that has columns of these `names`, all but `has_text`. `is_ids`
+// says whether one column has this name, and holds lists of integers.
+IdColumns id_columns(const std::vector<std::string>& names, const std::string& text_field,
+                     const std::function<bool(const std::string& name)>& is_ids);
+
+// Returns an integer of a column as an id. A number above int64_t, no id either way, is INT64_MAX.
+template <class Number>
+int64_t id_of(Number number) {
+  return std::in_range<int64_t>(number) ? static_cast<int64_t>(number) : INT64_MAX;
+}
 
 // The list of one column in one row.
 struct IdCell {
@@ -109,14 +119,13 @@ class IdFiles {
  public:
   IdFiles();
   ~IdFiles();
-  IdFiles(IdFiles&&) noexcept;
-  IdFiles& operator=(IdFiles&&) noexcept;
 
   // Returns the container of a file, by its extension; for .bin also by an index.json beside it,
   // and for an unknown extension by the first bytes. Throws Error(kData), Error(kConfig) and
   // Error(kIo).
   std::string container(const std::filesystem::path& path);
-  // Returns the columns of a file, whose container must not be "tokens". Throws likewise.
+  // Returns the columns of a file, whose container must be "parquet", "arrow" or "mds". Throws
+  // likewise.
   static IdColumns columns(const std::filesystem::path& path, const std::string& container,
                            const std::string& text_field);
   // Opens a file, whose container must not be "tokens". `id_bytes` is the width of the ids in an

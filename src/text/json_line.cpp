@@ -337,10 +337,8 @@ JsonText missing_field(const std::string& field, const std::vector<std::string>&
   if (!nearest.empty())
     return problem(str("no field ", quote(field)),
                    str("did you mean ", quote(nearest), " (data.text_field)?"));
-  std::vector<std::string> shown(names.size());
-  std::transform(names.begin(), names.end(), shown.begin(), quote);
   return problem(str("no field ", quote(field), " (data.text_field)"),
-                 str("the line has: ", join(shown, ", ")));
+                 str("the line has: ", quoted_list(names, names.size())));
 }
 
 }  // namespace

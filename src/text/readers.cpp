@@ -15,6 +15,16 @@
 
 namespace lmtrain {
 
+void fail_missing_column(const std::filesystem::path& path, const std::string& column,
+                         const std::vector<std::string>& names) {
+  constexpr size_t kMostNames = 50;
+  const std::string nearest = nearest_word(column, names);
+  throw Error(ErrorKind::kData,
+              str(shown(path), ": no column ", quote(column), " (data.text_field); ",
+                  nearest.empty() ? std::string() : str("did you mean ", quote(nearest), "? "),
+                  "the file has: ", quoted_list(names, kMostNames)));
+}
+
 LineReader::LineReader(const std::filesystem::path& path, uint64_t max_line)
     : path_(path), max_line_(max_line), bytes_(open_bytes(path)) {}
 

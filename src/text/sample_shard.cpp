@@ -1,10 +1,10 @@
 #include "text/sample_shard.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/examine.h"
 #include "base/read_file.h"
@@ -82,7 +82,7 @@ ShardIndex mds_index(const fs::path& path, const json& shards) {
     const json raw = shard.value("raw_data", json());
     if (!raw.is_object()) fail_index(path, "a shard without its file (raw_data)");
     ShardIndex::Shard next{file_in_folder(path, raw.value("basename", json()))};
-    next.bytes = count_at(path, raw, "bytes");
+    count_at(path, raw, "bytes");  // an index without it is damaged
     next.samples = count_at(path, shard, "samples");
     if (const json zip = shard.value("zip_data", json()); zip.is_object())
       next.compressed_file = file_in_folder(path, zip.value("basename", json()));
@@ -109,7 +109,7 @@ ShardIndex litdata_index(const fs::path& path, const json& chunks, const json& c
   for (const json& chunk : chunks) {
     if (!chunk.is_object()) fail_index(path, "a chunk that is no object");
     ShardIndex::Shard next{file_in_folder(path, chunk.value("filename", json()))};
-    next.bytes = count_at(path, chunk, "chunk_bytes");
+    count_at(path, chunk, "chunk_bytes");  // an index without it is damaged
     next.samples = count_at(path, chunk, "chunk_size");
     index.shards.push_back(std::move(next));
   }
@@ -117,12 +117,6 @@ ShardIndex litdata_index(const fs::path& path, const json& chunks, const json& c
 }
 
 // --- numbers -----------------------------------------------------------------------------------
-
-uint32_t uint32_at(const char* bytes) {
-  uint32_t value = 0;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
 
 struct IntegerType {
   size_t bytes = 0;  // 0: no type of ids
@@ -145,12 +139,8 @@ template <class Number>
 void append_numbers(std::string_view bytes, std::vector<int64_t>& out) {
   const size_t begin = out.size();
   out.resize(begin + bytes.size() / sizeof(Number));
-  for (size_t i = 0; i < bytes.size() / sizeof(Number); ++i) {
-    Number value = 0;
-    std::memcpy(&value, bytes.data() + i * sizeof(Number), sizeof(Number));
-    out[begin + i] = std::in_range<int64_t>(value) ? static_cast<int64_t>(value)
-                                                   : INT64_MAX;  // no id either way
-  }
+  for (size_t i = 0; i < bytes.size() / sizeof(Number); ++i)
+    out[begin + i] = id_of(value_at<Number>(bytes.data() + i * sizeof(Number)));
 }
 
 // Requires a whole number of values.
@@ -229,7 +219,7 @@ class SampleStream {
  private:
   uint32_t read_number(const char* what) {
     read(sample_, sizeof(uint32_t), what);
-    return uint32_at(sample_.data());
+    return value_at<uint32_t>(sample_.data());
   }
   // Never takes much more memory than the file has bytes.
   void read(std::string& out, uint64_t size, const std::string& what) {
@@ -318,7 +308,7 @@ class MdsSamples {
     size_t at = 0;
     for (const MdsColumn& column : columns_) {
       if (!column.size && sample.size() - at < sizeof(uint32_t)) fail("has no room for its sizes");
-      sizes.push_back(column.size ? *column.size : uint32_at(sample.data() + at));
+      sizes.push_back(column.size ? *column.size : value_at<uint32_t>(sample.data() + at));
       if (!column.size) at += sizeof(uint32_t);
     }
     values_.clear();
@@ -350,15 +340,7 @@ class MdsTextReader : public DocumentReader {
   MdsTextReader(const fs::path& path, const std::string& column, uint64_t max_document)
       : samples_(path, max_document) {
     const std::optional<size_t> found = samples_.index_of(column);
-    if (!found) {
-      std::vector<std::string> listed;
-      for (const std::string& name : samples_.names()) listed.push_back(quote(name));
-      const std::string nearest = nearest_word(column, samples_.names());
-      throw Error(ErrorKind::kData,
-                  str(shown(path), ": no column ", quote(column), " (data.text_field); ",
-                      nearest.empty() ? std::string() : str("did you mean ", quote(nearest), "? "),
-                      "the file has: ", join(listed, ", ")));
-    }
+    if (!found) fail_missing_column(path, column, samples_.names());
     column_ = *found;
     if (const std::string& encoding = samples_.columns()[column_].encoding; encoding != "str") {
       throw Error(ErrorKind::kData,
@@ -412,25 +394,14 @@ std::optional<IdEncoding> id_encoding(const std::string& encoding, uint32_t id_b
 }
 
 IdColumns mds_id_columns(const MdsSamples& samples, const std::string& text_field) {
-  IdColumns columns;
-  const auto is_ids = [&](const std::string& name) {
+  IdColumns columns = id_columns(samples.names(), text_field, [&](const std::string& name) {
     const std::optional<size_t> index = samples.index_of(name);
     return index && id_encoding(samples.columns()[*index].encoding, 0);
-  };
-  for (const std::string& name : id_column_names(text_field)) {
-    if (columns.ids.empty() && is_ids(name)) columns.ids = name;
-  }
-  for (const MdsColumn& column : samples.columns()) {
-    if (column.name == text_field && column.encoding == "str") columns.has_text = true;
-    if (column.name == columns.ids) continue;
-    if (column.name == kMaskColumn && is_ids(column.name)) {
-      columns.has_mask = true;
-    } else if (column.name == kLabelsColumn && is_ids(column.name)) {
-      columns.has_labels = true;
-    } else {
-      columns.others.push_back(column.name);
-    }
-  }
+  });
+  columns.has_text =
+      std::any_of(samples.columns().begin(), samples.columns().end(), [&](const MdsColumn& column) {
+        return column.name == text_field && column.encoding == "str";
+      });
   return columns;
 }
 

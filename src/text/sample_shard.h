@@ -28,7 +28,6 @@ struct ShardIndex {
     std::string file;               // relative to the folder
     std::string compressed_file{};  // MDS: the same, compressed; one of the two may be missing
     uint64_t samples = 0;
-    uint64_t bytes = 0;  // of the file, uncompressed
   };
   bool is_mds = false;
   std::vector<Shard> shards{};

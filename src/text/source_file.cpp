@@ -7,13 +7,13 @@
 namespace lmtrain {
 namespace fs = std::filesystem;
 
-SourceFile source_file(const fs::path& path, double weight, size_t source) {
+SourceFile source_file(const fs::path& path, size_t source) {
   const FileInfo info = examine(path);
   if (info.kind != FileKind::kFile) {
     throw Error(ErrorKind::kData, str(shown(path), " was found and is now ", file_kind_name(path),
                                       "; run the command again"));
   }
-  return {path, info.size, info.mtime_ns, weight, static_cast<int32_t>(source)};
+  return {path, info.size, info.mtime_ns, static_cast<int32_t>(source)};
 }
 
 void fail_large_document(const std::string& where, std::string_view what, uint64_t max_document,
@@ -26,11 +26,14 @@ void fail_large_document(const std::string& where, std::string_view what, uint64
 }
 
 void require_unchanged(const SourceFile& file) {
-  const SourceFile now = source_file(file.path, file.weight, 0);
-  if (now.size == file.size && now.mtime_ns == file.mtime_ns) return;
-  throw Error(ErrorKind::kData, str(shown(file.path),
-                                    ": changed while it was read; run the command again once it "
-                                    "is complete"));
+  const SourceFile now = source_file(file.path);
+  if (now.size != file.size || now.mtime_ns != file.mtime_ns) fail_changed_file(file.path);
+}
+
+void fail_changed_file(const fs::path& path) {
+  throw Error(
+      ErrorKind::kData,
+      str(shown(path), ": changed while it was read; run the command again once it is complete"));
 }
 
 }  // namespace lmtrain

@@ -14,17 +14,18 @@ struct SourceFile {
   std::filesystem::path path;  // absolute
   uint64_t size = 0;           // bytes
   int64_t mtime_ns = 0;        // since 1970
-  double weight = 1.0;         // of its entry
   int32_t source = 0;          // index of the entry of the list that named it
   std::string format{};        // how it is read (format.h); empty until decide_formats()
 };
 
 // Returns the SourceFile at the absolute `path`, with its present size and time. Throws
 // Error(kData) when no regular file is there.
-SourceFile source_file(const std::filesystem::path& path, double weight, size_t source);
+SourceFile source_file(const std::filesystem::path& path, size_t source = 0);
 
 // Throws Error(kData) when size or time of the file differ from those in `file`.
 void require_unchanged(const SourceFile& file);
+// Throws Error(kData) which says that the file changed while it was read.
+[[noreturn]] void fail_changed_file(const std::filesystem::path& path);
 
 // Throws Error(kData) for `what`, such as "a document" or "a line", at `where` (a path, perhaps
 // with a line or row), which has more than `max_document` bytes. The message says what to do;

@@ -156,7 +156,7 @@ class Identities {
 std::vector<fs::path> documents_in(const fs::path& path, std::vector<fs::path> found,
                                    DataFormat format, Role role, const std::string& prefix) {
   const bool is_pattern = !is_folder(path);
-  fs::path root = path.has_filename() ? path : path.parent_path();
+  fs::path root = without_final_slash(path);
   if (is_pattern) {
     root.clear();
     for (const fs::path& part : path.parent_path()) {
@@ -222,8 +222,7 @@ std::vector<SourceFile> list_source_files(const std::vector<DataSourceConfig>& s
   if (!sources.empty() && !sources.front().set.empty()) report_set_claims(sources, claims, pointer);
   std::vector<SourceFile> files;
   files.reserve(taken.size());
-  for (const auto& [path, source] : taken)
-    files.push_back(source_file(path, sources[source].weight, source));
+  for (const auto& [path, source] : taken) files.push_back(source_file(path, source));
   return files;
 }
 

@@ -3,8 +3,6 @@
 // on which everything else rests. docs/data.md states it exactly.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 

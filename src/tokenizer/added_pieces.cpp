@@ -1,6 +1,6 @@
 #include "tokenizer/added_pieces.h"
 
-#include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 

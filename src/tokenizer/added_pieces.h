@@ -3,7 +3,6 @@
 // name the special tokens. transformers finds all of them before sentencepiece sees the text.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

@@ -45,25 +45,17 @@ size_t space_size(std::string_view text) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
-  token_of_node_.push_back(nullptr);
-  for (const AddedToken& token : tokens_) {
-    if (token.content.empty()) continue;
-    a_begin_ = token.content.front();
+  std::vector<ByteTrie::Entry> contents;
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const std::string& content = tokens_[i].content;
+    if (content.empty()) continue;
+    a_begin_ = content.front();
     bool& begins = begins_[static_cast<unsigned char>(a_begin_)];
     if (!begins) ++num_begins_;
     begins = true;
-    uint64_t node = 0;
-    for (const char c : token.content) {
-      const uint64_t key = node << 8 | static_cast<unsigned char>(c);
-      node = nodes_.find(key);
-      if (node != FlatMap::kNone) continue;
-      node = token_of_node_.size();
-      nodes_.insert(key, node);
-      token_of_node_.push_back(nullptr);
-    }
-    const AddedToken*& found = token_of_node_[node];
-    if (found == nullptr) found = &token;
+    contents.push_back({content, static_cast<int32_t>(i)});
   }
+  contents_ = ByteTrie(std::move(contents));
   const bool needs_word = std::any_of(tokens_.begin(), tokens_.end(),
                                       [](const AddedToken& token) { return token.single_word; });
   // \w of Unicode (UTS #18, annex C); the ranges are letters in circles and squares.
@@ -85,19 +77,6 @@ size_t AddedTokens::next_begin(std::string_view text, size_t at) const {
   return std::min(found, text.size());
 }
 
-size_t AddedTokens::longest_at(std::string_view text, const AddedToken*& token) const {
-  uint64_t node = 0;
-  size_t longest = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    node = nodes_.find(node << 8 | static_cast<unsigned char>(text[i]));
-    if (node == FlatMap::kNone) break;
-    if (token_of_node_[node] == nullptr) continue;
-    token = token_of_node_[node];
-    longest = i + 1;
-  }
-  return longest;
-}
-
 bool AddedTokens::is_word_before(std::string_view text) const {
   return !text.empty() && is_word_after(text.substr(last_character(text)));
 }
@@ -114,12 +93,13 @@ void AddedTokens::find(std::string_view text, std::vector<Part>& parts) const {
   parts.clear();
   size_t done = 0;
   for (size_t at = 0; (at = next_begin(text, at)) < text.size();) {
-    const AddedToken* token = nullptr;
-    const size_t size = longest_at(text.substr(at), token);
+    int32_t index = 0;
+    const size_t size = contents_.longest(text.substr(at), &index);
     if (size == 0) {
       ++at;
       continue;
     }
+    const AddedToken* const token = &tokens_[static_cast<size_t>(index)];
     size_t begin = at;
     size_t end = at + size;
     at = end;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/flat_map.h"
+#include "tokenizer/byte_trie.h"
 #include "tokenizer/split_regex.h"
 
 namespace lmtrain {
@@ -44,18 +44,15 @@ class AddedTokens {
 
  private:
   size_t next_begin(std::string_view text, size_t at) const;
-  size_t longest_at(std::string_view text, const AddedToken*& token) const;
   bool is_word_before(std::string_view text) const;
   bool is_word_after(std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
   std::array<bool, 256> begins_{};  // bytes that a token begins with
   size_t num_begins_ = 0;
-  char a_begin_ = 0;  // one of them
-  // A trie: node << 8 | byte -> node; node 0 is the root.
-  FlatMap nodes_;
-  std::vector<const AddedToken*> token_of_node_;
-  std::optional<SplitRegex> word_;  // a character of a word; set if a token has single_word
+  char a_begin_ = 0;                  // one of them
+  ByteTrie contents_ = ByteTrie({});  // the values are indices of tokens_
+  std::optional<SplitRegex> word_;    // a character of a word; set if a token has single_word
 };
 
 }  // namespace lmtrain

@@ -1,10 +1,5 @@
 #include "tokenizer/bpe_encoder.h"
 
-#include <algorithm>
-#include <array>
-
-#include "base/error.h"
-#include "base/text.h"
 #include "base/utf8.h"
 
 namespace lmtrain {
@@ -20,48 +15,20 @@ void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
                         bool adds_prefix) const {
   ids.clear();
   text = normalizer_.normalize(text, adds_prefix, scratch.text_);
-  const char* const end = text.data() + text.size();
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, word_size(text));
-    text.remove_prefix(word.size());
-    if (word.size() > WordCache::kLongestWord) {
-      encode_word(word, scratch);
-      add_ids(scratch.ids_, ids);
-      continue;
-    }
-    const WordCache::Key key = scratch.cache_.key(word, end);
-    std::array<int32_t, WordCache::kMostIds> found;
-    if (const size_t count = scratch.cache_.find(word, key, found.data()); count > 0) {
-      add_ids(std::span(found).first(count), ids);
-      continue;
-    }
-    encode_word(word, scratch);
-    add_ids(scratch.ids_, ids);
-    scratch.cache_.insert(word, key, scratch.ids_);
-  }
-}
-
-// The size of the first word: up to the first boundary across which no piece reaches.
-size_t BpeEncoder::word_size(std::string_view text) const {
-  char32_t before = 0;
-  size_t end = decode_utf8(text, before);
-  while (end < text.size()) {
-    char32_t next = static_cast<unsigned char>(text[end]);
-    const size_t size = next < 128 ? 1 : decode_utf8(text.substr(end), next);
-    if (!table_.joins(before, next)) break;
-    before = next;
-    end += size;
-  }
-  return end;
+  // A word ends at the first boundary across which no piece reaches.
+  encode_parts(
+      text, scratch.cache_,
+      [&](char32_t before, char32_t next) { return !table_.joins(before, next); },
+      [&](std::string_view word) -> std::span<const int32_t> {
+        encode_word(word, scratch);
+        return scratch.ids_;
+      },
+      [&](std::span<const int32_t> more) { add_ids(more, ids); });
 }
 
 // Leaves the ids of the word in scratch.ids_.
 void BpeEncoder::encode_word(std::string_view word, Scratch& scratch) const {
-  if (word.size() >= kEnd) {
-    throw Error(ErrorKind::kData, str("a document has ", word.size(),
-                                      " bytes without a place where the tokenizer could cut it; "
-                                      "split it into several documents"));
-  }
+  if (word.size() >= kEnd) fail_uncut(word.size());
   BpeMerge& merge = scratch.merge_;
   split(word, merge);
   merge.merge(table_);

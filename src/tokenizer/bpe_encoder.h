@@ -45,7 +45,6 @@ class BpeEncoder {
               bool adds_prefix = true) const;
 
  private:
-  size_t word_size(std::string_view text) const;
   void encode_word(std::string_view word, Scratch& scratch) const;
   void split(std::string_view word, BpeMerge& merge) const;
   void add_ids(std::span<const int32_t> more, std::vector<int32_t>& ids) const;

@@ -1,22 +1,18 @@
 #include "tokenizer/bpe_table.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "base/text.h"
 #include "base/utf8.h"
 #include "tokenizer/text_normalizer.h"
+#include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 namespace {
 
 // Keeps the table of a model file of any content small: a piece is split in every way.
 constexpr size_t kLongestPiece = 256;
-
-bool is_joined(const ModelPiece& piece) {
-  return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
-}
 
 // sentencepiece never sees a space, which is U+2581 by then, nor a malformed byte, which is U+FFFD.
 bool is_reachable(const ModelPiece& piece) {
@@ -25,7 +21,7 @@ bool is_reachable(const ModelPiece& piece) {
 
 // sentencepiece looks a text up among unknown, control and byte pieces first.
 bool hides_a_piece(const ModelPiece& piece, const std::set<std::string_view>& texts) {
-  if (is_joined(piece)) return false;
+  if (piece.is_in_text()) return false;
   char32_t code_point = 0;
   const size_t size = decode_utf8(piece.text, code_point);
   return size == piece.text.size() || texts.count(piece.text) > 0;
@@ -47,7 +43,7 @@ std::optional<std::string> why_not_exact(const SentencePieceModel& model) {
         return "a user-defined symbol holds a space, a NUL or a malformed byte";
       }
     }
-    if (is_joined(piece)) texts.insert(piece.text);
+    if (piece.is_in_text()) texts.insert(piece.text);
   }
   for (const ModelPiece& piece : model.pieces) {
     if (hides_a_piece(piece, texts)) return str("its piece ", piece.text, " hides another");
@@ -58,31 +54,26 @@ std::optional<std::string> why_not_exact(const SentencePieceModel& model) {
 BpeTable::BpeTable(const SentencePieceModel& model) : has_bytes_(model.byte_fallback) {
   ascii_.fill(kUnknown);
   std::vector<float> scores;
+  std::vector<ByteTrie::Entry> entries;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const ModelPiece& piece = model.pieces[i];
     const auto id = static_cast<int32_t>(i);
     if (piece.type == PieceType::kUnknown) unk_id_ = id;
-    if (piece.type == PieceType::kByte)  // "<0xAB>"
-      byte_ids_[std::strtoul(piece.text.substr(3).c_str(), nullptr, 16) & 0xFFU] = id;
-    if (!is_joined(piece) || !is_reachable(piece)) continue;
+    if (piece.type == PieceType::kByte) byte_ids_[fallback_byte(piece.text).value()] = id;
+    if (!piece.is_in_text() || !is_reachable(piece)) continue;
     const std::string text = with_spaces(piece.text);
     const Symbol symbol = symbol_of(text);
     ids_[static_cast<size_t>(symbol)] = id;
     scores.push_back(piece.score);
     add_characters(text);
-    if (piece.type != PieceType::kUserDefined) continue;
-    user_defined_[text] = symbol;
-    user_defined_sizes_[static_cast<unsigned char>(text[0])].push_back(text.size());
+    if (piece.type == PieceType::kUserDefined) entries.push_back({text, symbol});
   }
-  for (std::vector<size_t>& sizes : user_defined_sizes_) {
-    std::sort(sizes.begin(), sizes.end(), std::greater<>());
-    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  }
+  user_defined_ = ByteTrie(std::move(entries));
   // Equal scores have equal ranks: then the leftmost pair is joined first.
   std::sort(scores.begin(), scores.end(), std::greater<>());
   scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
   for (const ModelPiece& piece : model.pieces) {
-    if (!is_joined(piece) || !is_reachable(piece)) continue;
+    if (!piece.is_in_text() || !is_reachable(piece)) continue;
     const auto found =
         std::lower_bound(scores.begin(), scores.end(), piece.score, std::greater<>());
     add_joins(with_spaces(piece.text), static_cast<uint32_t>(found - scores.begin()));
@@ -128,17 +119,6 @@ void BpeTable::add_joins(std::string_view text, uint32_t rank) {
         uint64_t{static_cast<uint32_t>(left->second)} << 32 | static_cast<uint32_t>(right->second),
         uint64_t{rank} << 32 | whole);
   }
-}
-
-size_t BpeTable::user_defined(std::string_view text, Symbol& symbol) const {
-  for (const size_t size : user_defined_sizes_[static_cast<unsigned char>(text.front())]) {
-    if (size > text.size()) continue;
-    const auto found = user_defined_.find(std::string(text.substr(0, size)));
-    if (found == user_defined_.end()) continue;
-    symbol = found->second;
-    return size;
-  }
-  return 0;
 }
 
 }  // namespace lmtrain

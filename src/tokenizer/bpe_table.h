@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tokenizer/bpe_merge.h"
+#include "tokenizer/byte_trie.h"
 #include "tokenizer/flat_map.h"
 #include "tokenizer/model_proto.h"
 
@@ -46,10 +47,12 @@ class BpeTable {
     return found == FlatMap::kNone ? kUnknown : static_cast<Symbol>(found);
   }
 
-  // Looks for a user-defined symbol at the beginning of `text`, which must not be empty. Such
-  // symbols are taken out of the text before anything is joined. Stores the longest one in `symbol`
-  // and returns its size in bytes. Without one it returns 0 and does not set `symbol`.
-  size_t user_defined(std::string_view text, Symbol& symbol) const;
+  // Looks for a user-defined symbol at the beginning of `text`. Such symbols are taken out of the
+  // text before anything is joined. Stores the longest one in `symbol` and returns its size in
+  // bytes. Without one it returns 0 and does not set `symbol`.
+  size_t user_defined(std::string_view text, Symbol& symbol) const {
+    return user_defined_.longest(text, &symbol);
+  }
 
   // Returns the join of two neighbours. If they cannot be joined, its rank is BpeJoin::kNone.
   BpeJoin join(Symbol left, Symbol right) const {
@@ -80,8 +83,7 @@ class BpeTable {
   FlatMap pairs_;  // two symbols -> rank, symbol
   std::unordered_map<std::string, Symbol> symbols_;
   std::vector<int32_t> ids_;  // by symbol
-  std::unordered_map<std::string, Symbol> user_defined_;
-  std::array<std::vector<size_t>, 256> user_defined_sizes_;  // by first byte, longest first
+  ByteTrie user_defined_ = ByteTrie({});
   int32_t unk_id_ = 0;
   bool has_bytes_ = false;
   std::array<int32_t, 256> byte_ids_{};

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -122,17 +121,8 @@ class BpeTrainer {
     }
   }
 
-  // Frequent words come first, so that few stretches of the line differ in weight.
   void write_line(const WordCounts& words) {
-    std::vector<uint32_t> order(words.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return words[a].second > words[b].second; });
-    line_.begin_weight(0);
-    line_.append_gap();
-    for (const uint32_t index : order) {
-      const auto& [text, count] = words[index];
-      line_.begin_weight(count);
+    line_.append_words(words, [&](std::string_view text) {
       for_each_character(text, [&](char32_t c) {
         if (token_of_[c] == kNone) {
           line_.append_gap();
@@ -140,8 +130,7 @@ class BpeTrainer {
           line_.append(token_of_[c]);
         }
       });
-      line_.append_gap();
-    }
+    });
     std::vector<uint32_t>().swap(token_of_);
   }
 

@@ -4,9 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "base/error.h"
 #include "base/hash.h"
-#include "base/text.h"
 
 namespace lmtrain {
 namespace {
@@ -133,24 +131,18 @@ void ByteBpe::encode_symbols(std::string_view word, Scratch& scratch) const {
 
 // Does the same for words of any model.
 void ByteBpe::encode_by_queue(std::string_view word, Scratch& scratch) const {
-  if (word.size() >= BpeMerge::kEnd) {
-    throw Error(ErrorKind::kData, str("a document has ", word.size(),
-                                      " bytes without a place where the tokenizer cuts it; split "
-                                      "it into several documents"));
-  }
+  if (word.size() >= BpeMerge::kEnd) fail_uncut(word.size());
   BpeMerge& merge = scratch.merge_;
   merge.clear();
   bool after_unk = false;
-  for (size_t i = 0; i < word.size(); ++i) {
-    const int32_t id = byte_ids_[static_cast<unsigned char>(word[i])];
+  for (const char byte : word) {
+    const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
     const bool is_unk = id < 0;
     if (is_unk && !unk_id_) continue;  // as in the library
-    if (!(is_unk && after_unk && fuses_unk_)) {
-      merge.add(is_unk ? *unk_id_ : id, /*is_fixed=*/false, static_cast<uint32_t>(i));
-    }
+    if (!(is_unk && after_unk && fuses_unk_)) merge.add(is_unk ? *unk_id_ : id);
     after_unk = is_unk;
   }
-  merge.merge(*this);
+  merge.merge(ranks_);
   for (uint32_t i = 0; i != BpeMerge::kEnd; i = merge.node(i).next)
     scratch.ids_.push_back(merge.node(i).symbol);
 }

@@ -89,13 +89,6 @@ class ByteBpe {
     encode_words({{&word, 1}, word.data() + word.size()}, scratch, ids);
   }
 
-  // Returns the join of two neighbours, for BpeMerge.
-  BpeJoin join(int32_t left, int32_t right) const {
-    const uint32_t rank = ranks_.rank(left, right);
-    if (rank == BpeJoin::kNone) return {};
-    return {rank, ranks_.joined(rank)};
-  }
-
  private:
   void encode_new_word(std::string_view word, Scratch& scratch) const;
   void encode_missed_word(std::string_view word, const WordCache::Key& key, Scratch& scratch,

@@ -10,10 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kSplit =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
-
 Json added_token(std::string_view content, int32_t id) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", false}, {"special", true}};
@@ -81,13 +77,13 @@ Json model_json(const BpeModel& model) {
 
 PreTokenizer byte_bpe_pre_tokenizer() {
   std::vector<PreTokenizerStep> steps(1);
-  steps.front().regex.emplace(kSplit, "tokenizer.train.type byte_bpe");
+  steps.front().regex.emplace(kLlama3Pattern, "tokenizer.train.type byte_bpe");
   return PreTokenizer(std::move(steps));
 }
 
 std::vector<TokenizerFile> byte_bpe_files(const BpeModel& model, bool add_bos) {
   const Json split = {{"type", "Split"},
-                      {"pattern", {{"Regex", kSplit}}},
+                      {"pattern", {{"Regex", kLlama3Pattern}}},
                       {"behavior", "Isolated"},
                       {"invert", false}};
   Json processor = byte_level_processor();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +23,9 @@ class ByteBpeTrainer {
  public:
   explicit ByteBpeTrainer(WordCounts words) : line_(num_slots(words)), places_(num_slots(words)) {
     add_alphabet();
-    write_line(words);
+    line_.append_words(words, [&](std::string_view text) {
+      for (const char c : text) line_.append(byte_ids_[static_cast<unsigned char>(c)]);
+    });
     WordCounts().swap(words);
     find_pairs();
   }
@@ -72,22 +73,6 @@ class ByteBpeTrainer {
     for (const auto& [token, byte] : order) {
       byte_ids_[byte] = line_.add_kind(1);
       model_.tokens.emplace_back(std::string(1, static_cast<char>(byte)));
-    }
-  }
-
-  // Frequent words come first, so that few stretches of the line differ in weight.
-  void write_line(const WordCounts& words) {
-    std::vector<uint32_t> order(words.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return words[a].second > words[b].second; });
-    line_.begin_weight(0);
-    line_.append_gap();
-    for (const uint32_t index : order) {
-      const auto& [text, count] = words[index];
-      line_.begin_weight(count);
-      for (const char c : text) line_.append(byte_ids_[static_cast<unsigned char>(c)]);
-      line_.append_gap();
     }
   }
 

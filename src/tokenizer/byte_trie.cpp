@@ -126,13 +126,15 @@ ByteTrie::ByteTrie(std::vector<Entry> entries) : is_empty_(entries.empty()) {
   Builder(entries, cells_).build();
 }
 
-size_t ByteTrie::longest(std::string_view text) const {
+size_t ByteTrie::longest(std::string_view text, int32_t* found) const {
   Node node = kRoot;
   size_t longest = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     node = step(node, text[i]);
     if (node == kNone) break;
-    if (value(node) >= 0) longest = i + 1;
+    if (value(node) < 0) continue;
+    longest = i + 1;
+    if (found != nullptr) *found = value(node);
   }
   return longest;
 }

@@ -31,8 +31,9 @@ class ByteTrie {
   // Returns the value of the text that ends at the node, or -1.
   int32_t value(Node node) const { return cells_[node].value; }
   float weight(Node node) const { return cells_[node].weight; }
-  // Returns the size of the longest text with which `text` begins, or 0.
-  size_t longest(std::string_view text) const;
+  // Returns the size of the longest text with which `text` begins, or 0. Stores the value of that
+  // text in *found, unless `found` is null or there is none.
+  size_t longest(std::string_view text, int32_t* found = nullptr) const;
   bool empty() const { return is_empty_; }
 
  private:

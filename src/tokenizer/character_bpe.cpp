@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "base/utf8.h"
 #include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 
 CharacterBpe::CharacterBpe(const BpeModel& model)
-    : unk_id_(model.unk_id), fuses_unk_(model.fuses_unk) {
+    : ranks_(model.merges), unk_id_(model.unk_id), fuses_unk_(model.fuses_unk) {
   ascii_ids_.fill(-1);
   byte_ids_.fill(-1);
   for (size_t i = 0; i < model.tokens.size(); ++i) {
@@ -29,7 +27,7 @@ CharacterBpe::CharacterBpe(const BpeModel& model)
     if (const auto byte = fallback_byte(token);
         byte && model.byte_fallback && token == fallback_token(*byte))
       byte_ids_[*byte] = id;
-    if (model.ignores_merges) whole_words_.emplace(token, id);
+    if (model.ignores_merges) whole_words_.add(token, id);
   }
   has_all_bytes_ =
       std::none_of(byte_ids_.begin(), byte_ids_.end(), [](int32_t id) { return id < 0; });
@@ -38,10 +36,7 @@ CharacterBpe::CharacterBpe(const BpeModel& model)
     if (id >= 0) stands_for_others[static_cast<size_t>(id)] = true;
   }
   if (unk_id_) stands_for_others[static_cast<size_t>(*unk_id_)] = true;
-  for (size_t rank = 0; rank < model.merges.size(); ++rank) {
-    const BpeModel::Merge& merge = model.merges[rank];
-    pairs_.insert(key(merge.left, merge.right),
-                  uint64_t{rank} << 32 | static_cast<uint32_t>(merge.joined));
+  for (const BpeModel::Merge& merge : model.merges) {
     if (stands_for_others[static_cast<size_t>(merge.left)] ||
         stands_for_others[static_cast<size_t>(merge.right)])
       cuts_ = false;
@@ -80,93 +75,61 @@ bool CharacterBpe::may_cut(char32_t before, char32_t next) const {
   return !are_neighbours && (has_all_bytes_ || id_of(next) >= 0);
 }
 
-size_t CharacterBpe::part_size(std::string_view text) const {
-  char32_t before = 0;
-  size_t end = decode_utf8(text, before);
-  while (end < text.size()) {
-    char32_t next = static_cast<unsigned char>(text[end]);
-    const size_t size = next < 128 ? 1 : decode_utf8(text.substr(end), next);
-    if (may_cut(before, next)) break;
-    before = next;
-    end += size;
-  }
-  return end;
-}
-
 void CharacterBpe::encode_word(std::string_view word, Scratch& scratch,
                                std::vector<int32_t>& ids) const {
-  if (!whole_words_.empty()) {
-    if (const auto found = whole_words_.find(word); found != whole_words_.end()) {
-      ids.push_back(found->second);
-      return;
-    }
+  if (const int32_t id = whole_words_.find(word); id != StringIds::kNone) {
+    ids.push_back(id);
+    return;
   }
-  while (!word.empty()) {
-    const char* const end = word.data() + word.size();
-    const std::string_view part = word.substr(0, part_size(word));
-    word.remove_prefix(part.size());
-    if (part.size() > WordCache::kLongestWord) {
-      encode_part(part, scratch);
-      ids.insert(ids.end(), scratch.ids_.begin(), scratch.ids_.end());
-      continue;
-    }
-    const WordCache::Key key = scratch.cache_.key(part, end);
-    std::array<int32_t, WordCache::kMostIds> found;
-    if (const size_t count = scratch.cache_.find(part, key, found.data()); count > 0) {
-      ids.insert(ids.end(), found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
-      continue;
-    }
-    encode_part(part, scratch);
-    ids.insert(ids.end(), scratch.ids_.begin(), scratch.ids_.end());
-    scratch.cache_.insert(part, key, scratch.ids_);
-  }
+  encode_parts(
+      word, scratch.cache_, [&](char32_t before, char32_t next) { return may_cut(before, next); },
+      [&](std::string_view part) -> std::span<const int32_t> {
+        encode_part(part, scratch);
+        return scratch.ids_;
+      },
+      [&](std::span<const int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); });
 }
 
 // Adds the tokens of the bytes of a character; returns false where a byte has none.
-bool CharacterBpe::add_bytes(std::string_view character, uint32_t begin, BpeMerge& merge) const {
+bool CharacterBpe::add_bytes(std::string_view character, BpeMerge& merge) const {
   const auto id = [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)]; };
   if (std::any_of(character.begin(), character.end(), [&](char byte) { return id(byte) < 0; }))
     return false;
-  for (const char byte : character) merge.add(id(byte), /*is_fixed=*/false, begin++);
+  for (const char byte : character) merge.add(id(byte));
   return true;
 }
 
 // Leaves the ids in scratch.ids_.
 void CharacterBpe::encode_part(std::string_view part, Scratch& scratch) const {
-  if (part.size() >= BpeMerge::kEnd) {
-    throw Error(ErrorKind::kData, str("a document has ", part.size(),
-                                      " bytes without a place where the tokenizer could cut it; "
-                                      "split it into several documents"));
-  }
+  if (part.size() >= BpeMerge::kEnd) fail_uncut(part.size());
   BpeMerge& merge = scratch.merge_;
   merge.clear();
   scratch.ids_.clear();
   // <unk> waits for the next known character, also behind bytes, as in the library.
   size_t waiting = 0;
-  const auto add_waiting = [&](uint32_t begin) {
-    for (; waiting > 0; --waiting) merge.add(*unk_id_, /*is_fixed=*/false, begin);
+  const auto add_waiting = [&] {
+    for (; waiting > 0; --waiting) merge.add(*unk_id_);
   };
   bool is_empty = true;
-  for (size_t at = 0; at < part.size();) {
+  while (!part.empty()) {
     char32_t character = 0;
-    const size_t size = decode_utf8(part.substr(at), character);
-    const auto begin = static_cast<uint32_t>(at);
+    const size_t size = decode_utf8(part, character);
     if (const int32_t id = id_of(character); id >= 0) {
-      add_waiting(begin);
-      merge.add(id, /*is_fixed=*/false, begin);
+      add_waiting();
+      merge.add(id);
       is_empty = false;
-    } else if (add_bytes(part.substr(at, size), begin, merge)) {
+    } else if (add_bytes(part.substr(0, size), merge)) {
       is_empty = false;
     } else if (unk_id_) {
-      if (!fuses_unk_) add_waiting(begin);
+      if (!fuses_unk_) add_waiting();
       waiting = 1;
       is_empty = false;
     }
-    at += size;
+    part.remove_prefix(size);
   }
   if (is_empty) return;  // as in the library: characters without a token are lost
-  add_waiting(static_cast<uint32_t>(part.size()));
-  merge.merge(*this);
+  add_waiting();
+  merge.merge(ranks_);
   for (uint32_t i = 0; i != BpeMerge::kEnd; i = merge.node(i).next)
     scratch.ids_.push_back(merge.node(i).symbol);
 }

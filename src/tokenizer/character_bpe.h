@@ -11,16 +11,15 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tokenizer/bpe_merge.h"
 #include "tokenizer/byte_bpe.h"
 #include "tokenizer/flat_map.h"
+#include "tokenizer/pair_ranks.h"
+#include "tokenizer/string_ids.h"
 #include "tokenizer/word_cache.h"
 
 namespace lmtrain {
@@ -45,35 +44,20 @@ class CharacterBpe {
   // for a part of about 4 GiB.
   void encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const;
 
-  // Returns the join of two neighbours, for BpeMerge.
-  BpeJoin join(int32_t left, int32_t right) const {
-    const uint64_t found = pairs_.find(key(left, right));
-    if (found == FlatMap::kNone) return {};
-    return {static_cast<uint32_t>(found >> 32), static_cast<int32_t>(found & UINT32_MAX)};
-  }
-
  private:
-  struct Hash : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
-
-  static uint64_t key(int32_t left, int32_t right) {
-    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-  }
   void add_neighbours(std::string_view token);
   int32_t id_of(char32_t character) const;
   bool may_cut(char32_t before, char32_t next) const;
-  size_t part_size(std::string_view text) const;
   void encode_part(std::string_view part, Scratch& scratch) const;
-  bool add_bytes(std::string_view character, uint32_t begin, BpeMerge& merge) const;
+  bool add_bytes(std::string_view character, BpeMerge& merge) const;
 
   std::array<int32_t, 128> ascii_ids_;
   FlatMap character_ids_;  // other characters -> id
   std::array<std::array<uint64_t, 2>, 128> ascii_neighbours_{};
   FlatMap neighbours_;                 // two characters, not both ASCII, of the token of a merge
   std::array<int32_t, 256> byte_ids_;  // -1: no token
-  FlatMap pairs_;                      // two ids -> rank, id
-  std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> whole_words_;
+  PairRanks ranks_;
+  StringIds whole_words_;
   std::optional<int32_t> unk_id_;
   bool fuses_unk_;
   bool has_all_bytes_ = false;  // so that no character is unknown

@@ -1,6 +1,5 @@
 #include "tokenizer/character_flags.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>

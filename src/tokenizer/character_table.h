@@ -9,6 +9,26 @@
 
 namespace lmtrain {
 
+// Returns the number in the first four bytes, of which the first is the lowest.
+inline uint32_t little_endian(std::string_view bytes) {
+  uint32_t value = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    value |= uint32_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return value;
+}
+
+// A unit of the double array that leads to the replacements. From a node at position p the byte b
+// leads to the unit p ^ b if that has the label b. The unit says where the next node is, and
+// whether a text ends here, whose value is then the unit at the position of that node.
+struct TrieUnit {
+  uint32_t bits;
+
+  uint32_t offset() const { return (bits >> 10) << ((bits & (1U << 9)) >> 6); }
+  uint32_t label() const { return bits & ((1U << 31) | 0xFFU); }
+  bool ends_text() const { return (bits >> 8 & 1U) != 0; }
+  uint32_t value() const { return bits & ~(1U << 31); }
+};
+
 class CharacterTable {
  public:
   // Empty bytes make a table that replaces nothing. For other bytes table_problem() of
@@ -21,7 +41,7 @@ class CharacterTable {
   size_t find(std::string_view text, std::string_view& replacement) const;
 
  private:
-  std::vector<uint32_t> units_;
+  std::vector<TrieUnit> units_;
   std::string replacements_;  // each ends in a NUL
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,11 +16,6 @@ class FlatMap {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  // Makes room for `count` keys.
-  void reserve(size_t count) {
-    const size_t size = std::bit_ceil(std::max(2 * (count + 1), kFewest));
-    if (size > slots_.size()) grow(size);
-  }
   // Inserts a value, or replaces the one that the key has.
   void insert(uint64_t key, uint64_t value) {
     if (2 * (size_ + 1) > slots_.size()) grow(std::max(2 * slots_.size(), kFewest));

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizer/added_pieces.h"
-#include "tokenizer/byte_alphabet.h"
 #include "tokenizer/model_proto.h"
 
 namespace lmtrain {
@@ -30,24 +29,10 @@ struct CuttingRule {
   std::vector<std::string_view> patterns;
 };
 
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kO200k =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
-    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kTekken =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
-    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kCasedEnd = R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kDeepseekHan = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
 constexpr std::string_view kDeepseek =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
@@ -56,14 +41,16 @@ constexpr std::string_view kDeepseek =
 // If rules cut alike, gguf_pre_name() takes the first, or the first with the same ignores_merges.
 // "dbrx" cuts like Llama 3's without taking words whole.
 const std::array<CuttingRule, 8>& rules() {
+  static const std::string o200k = str(kO200kWords, R"(\p{N}{1,3})", kCasedEnd);
+  static const std::string tekken = str(kTekkenWords, R"(\p{N})", kCasedEnd);
   static const std::array<CuttingRule, 8> all = {
-      {{"gpt-2", false, {kGpt2}},
-       {"llama-bpe", true, {kLlama3}},
-       {"dbrx", false, {kLlama3}},
+      {{"gpt-2", false, {kGpt2Pattern}},
+       {"llama-bpe", true, {kLlama3Pattern}},
+       {"dbrx", false, {kLlama3Pattern}},
        {"qwen2", false, {kQwen2}},
-       {"smollm", false, {R"(\p{N})", kGpt2}},
-       {"gpt-4o", false, {kO200k}},
-       {"tekken", true, {kTekken}},
+       {"smollm", false, {R"(\p{N})", kGpt2Pattern}},
+       {"gpt-4o", false, {o200k}},
+       {"tekken", true, {tekken}},
        {"deepseek-v3", false, {R"(\p{N}{1,3})", kDeepseekHan, kDeepseek}}}};
   return all;
 }
@@ -114,7 +101,7 @@ std::optional<std::vector<std::string>> patterns_of(const TokenizerJson& json) {
     if (step.removes != step.is_inverted || step.merge != PreTokenizerStep::Merge::kNone ||
         step.spells_bytes)
       return std::nullopt;
-    patterns.push_back(without_escaped_quotes(step.pattern));
+    patterns.push_back(without_escaped_quotes(step.regex->pattern()));
   }
   return patterns;
 }
@@ -170,13 +157,15 @@ SpaceMarks marks_of(const TokenizerJson& json, const std::string& origin, GgufVo
     }
   }
   for (const PreTokenizerStep& step : json.steps) {
+    // Behind the marks there is no space at which the pattern " " could cut.
+    const bool cuts_nowhere = marks.are_marked && step.regex && step.regex->pattern() == " ";
     if (step.space == kSpaceMark && !marks.are_marked) {
       marks = {true, step.prefix != PreTokenizerStep::Prefix::kNever, step.regex.has_value()};
       if (marks.has_prefix)
         result.differences.emplace_back(
             "llama.cpp also puts a space before a text that begins with one, and before each text "
             "behind a special token");
-    } else if (step.pattern != " " || !marks.are_marked) {  // a space that is no longer there
+    } else if (!cuts_nowhere) {
       refuse(origin, "llama.cpp has no name for the rule by which it cuts text into words");
     }
   }

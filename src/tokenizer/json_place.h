@@ -17,7 +17,6 @@ class JsonPlace {
       : JsonPlace(&value, &origin, "") {}
 
   const nlohmann::json& value() const { return *value_; }
-  const std::string& pointer() const { return pointer_; }
   // "file: /pointer", for messages.
   std::string name() const;
   [[noreturn]] void fail(std::string_view what) const;

@@ -1,15 +1,15 @@
 #include "tokenizer/model_check.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <set>
 #include <vector>
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "tokenizer/character_table.h"
+#include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 namespace {
@@ -18,12 +18,9 @@ namespace {
 constexpr size_t kMostReplaced = 32;
 constexpr size_t kMostUserDefined = 64;
 
-// The double array. From a node at position p the byte b leads to the unit p ^ b if that has the
-// label b; the unit says where the next node is, and whether a text ends here, whose value is then
-// the unit at that node's position.
 class Trie {
  public:
-  // `bytes`: four a unit. `num_values`: values are below.
+  // `bytes`: four a TrieUnit. `num_values`: values are below.
   Trie(std::string_view bytes, size_t num_values) : bytes_(bytes), num_values_(num_values) {}
 
   // Follows every way from the root.
@@ -32,7 +29,7 @@ class Trie {
       return str("its trie of ", bytes_.size(), " bytes is not made of blocks of 1024");
     state_.resize(bytes_.size() / 4);
     longest_.resize(state_.size());
-    enter(offset(unit(0)));
+    enter(unit(0).offset());
     while (!open_.empty() && problem_.empty()) advance();
     return problem_;
   }
@@ -44,16 +41,9 @@ class Trie {
     unsigned next_byte;
   };
 
-  uint32_t unit(uint32_t position) const {
-    uint32_t value = 0;
-    for (unsigned i = 4; i-- > 0;)
-      value = (value << 8) | static_cast<unsigned char>(bytes_[4 * size_t{position} + i]);
-    return value;
+  TrieUnit unit(uint32_t position) const {
+    return {little_endian(bytes_.substr(4 * size_t{position}))};
   }
-  static uint32_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >> 6); }
-  static uint32_t label(uint32_t unit) { return unit & ((1U << 31) | 0xFFU); }
-  static bool ends_text(uint32_t unit) { return (unit >> 8 & 1U) != 0; }
-  static uint32_t value(uint32_t unit) { return unit & ~(1U << 31); }
 
   void enter(uint32_t position) {
     if ((position | 0xFFU) >= state_.size()) {
@@ -74,12 +64,12 @@ class Trie {
       open_.pop_back();
       return;
     }
-    const uint32_t child = unit(node.position ^ node.next_byte);
-    if (label(child) != node.next_byte) {
+    const TrieUnit child = unit(node.position ^ node.next_byte);
+    if (child.label() != node.next_byte) {
       ++open_.back().next_byte;
       return;
     }
-    const uint32_t next = node.position ^ node.next_byte ^ offset(child);
+    const uint32_t next = node.position ^ node.next_byte ^ child.offset();
     if (next < state_.size() && state_[next] == kDone) {
       ++open_.back().next_byte;
       count(node.position, next, child);
@@ -88,12 +78,13 @@ class Trie {
     }
   }
 
-  void count(uint32_t position, uint32_t next, uint32_t child) {
-    if (ends_text(child) && value(unit(next)) >= num_values_) {
-      problem_ = str("its unit ", next, " refers to byte ", value(unit(next)),
-                     " of replacements of ", num_values_);
+  void count(uint32_t position, uint32_t next, TrieUnit child) {
+    const uint32_t value = unit(next).value();
+    if (child.ends_text() && value >= num_values_) {
+      problem_ =
+          str("its unit ", next, " refers to byte ", value, " of replacements of ", num_values_);
     }
-    const size_t longest = longest_[next] + (ends_text(child) ? 1 : 0);
+    const size_t longest = longest_[next] + (child.ends_text() ? 1 : 0);
     if (longest > kMostReplaced)
       problem_ = str("more than ", kMostReplaced, " of its texts begin with each other");
     longest_[position] = std::max(longest_[position], static_cast<uint8_t>(longest));
@@ -107,13 +98,6 @@ class Trie {
   std::vector<Node> open_;
 };
 
-// "<0x41>"
-bool is_byte_name(std::string_view text) {
-  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
-  return text.size() == 6 && text.starts_with("<0x") && text.back() == '>' && is_hex(text[3]) &&
-         is_hex(text[4]);
-}
-
 std::string piece_problem(const ModelPiece& piece, const SentencePieceModel& model) {
   if (piece.text.empty()) return "its text is empty";
   if (!is_utf8(piece.text)) return "its text is not UTF-8";
@@ -121,7 +105,8 @@ std::string piece_problem(const ModelPiece& piece, const SentencePieceModel& mod
   const bool ends_at_nul =
       model.type == ModelType::kUnigram || piece.type == PieceType::kUserDefined;
   if (ends_at_nul && piece.text.find('\0') != std::string::npos) return "its text holds a NUL";
-  if (piece.type == PieceType::kByte && !is_byte_name(piece.text))
+  const std::optional<unsigned char> byte = fallback_byte(piece.text);
+  if (piece.type == PieceType::kByte && (!byte || piece.text != fallback_token(*byte)))
     return str("the byte ", quote(piece.text), " is not named as <0x00> to <0xFF>");
   if (piece.type == PieceType::kByte && !model.byte_fallback)
     return "it is a byte, in a model without byte_fallback";
@@ -172,9 +157,7 @@ std::string pieces_problem(const SentencePieceModel& model) {
 std::string table_problem(std::string_view table) {
   constexpr size_t kSizeBytes = 4;
   if (table.size() < kSizeBytes) return "it is cut short";
-  size_t trie_size = 0;
-  for (size_t i = kSizeBytes; i-- > 0;)
-    trie_size = (trie_size << 8) | static_cast<unsigned char>(table[i]);
+  const size_t trie_size = little_endian(table);
   const std::string_view rest = table.substr(kSizeBytes);
   if (trie_size >= rest.size())
     return str("its trie of ", trie_size, " bytes does not fit into ", rest.size());

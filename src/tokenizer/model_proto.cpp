@@ -1,9 +1,10 @@
 #include "tokenizer/model_proto.h"
 
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdio>
+
+#include "tokenizer/character_table.h"
+#include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 namespace {
@@ -89,12 +90,7 @@ class Fields {
   bool is_float(uint64_t number) const { return number_ == number && type_ == kFixed32; }
   bool is_bytes(uint64_t number) const { return number_ == number && type_ == kDelimited; }
   uint64_t integer() const { return value_; }
-  float float_value() const {
-    uint32_t bits = 0;
-    for (unsigned i = 0; i < 4; ++i)
-      bits |= uint32_t{static_cast<unsigned char>(bytes_[i])} << (8 * i);
-    return std::bit_cast<float>(bits);
-  }
+  float float_value() const { return std::bit_cast<float>(little_endian(bytes_)); }
   std::string_view bytes() const { return bytes_; }
 
  private:
@@ -171,11 +167,8 @@ std::string bpe_model(const BpePieces& pieces, bool byte_fallback, double covera
   add_piece("<unk>", 0, PieceType::kUnknown);
   add_piece("<s>", 0, PieceType::kControl);
   add_piece("</s>", 0, PieceType::kControl);
-  for (unsigned byte = 0; byte < 256 && byte_fallback; ++byte) {
-    std::array<char, 8> name{};
-    std::snprintf(name.data(), name.size(), "<0x%02X>", byte);
-    add_piece(name.data(), 0, PieceType::kByte);
-  }
+  for (unsigned byte = 0; byte < 256 && byte_fallback; ++byte)
+    add_piece(fallback_token(static_cast<unsigned char>(byte)), 0, PieceType::kByte);
   // The encoder joins the neighbours whose piece has the highest score: the order in which they
   // were learned.
   float score = 0;

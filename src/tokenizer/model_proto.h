@@ -38,6 +38,9 @@ struct ModelPiece {
   std::string text;  // a space is U+2581
   float score = 0;
   PieceType type = PieceType::kNormal;
+
+  // Returns whether the encoder looks for the piece in text.
+  bool is_in_text() const { return type == PieceType::kNormal || type == PieceType::kUserDefined; }
 };
 // A table of characters and their replacements (precompiled_charsmap); model_check.h checks it.
 struct ModelTable {

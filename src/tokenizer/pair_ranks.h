@@ -41,6 +41,12 @@ class PairRanks {
   }
   // Returns the symbol that a merge gives.
   int32_t joined(uint32_t rank) const { return merges_[rank].joined; }
+  // Returns the join of two neighbours, for BpeMerge.
+  BpeJoin join(int32_t left, int32_t right) const {
+    const uint32_t found = rank(left, right);
+    if (found == BpeJoin::kNone) return {};
+    return {found, joined(found)};
+  }
 
  private:
   struct Slot {

@@ -51,6 +51,21 @@ void replace_spaces(std::string_view text, const PreTokenizerStep& step, bool is
   out += text;
 }
 
+// Calls take(begin, end, is_match) for each match of the step's regex, and for the text before each
+// and behind the last match, which may be empty. Without a regex all is text.
+template <class Take>
+void for_each_span(const PreTokenizerStep& step, std::string_view text,
+                   SplitRegex::Matcher& matcher, const Take& take) {
+  size_t done = 0;
+  SplitRegex::Match match{};
+  while (step.regex && done < text.size() && step.regex->find(text, done, matcher, match)) {
+    take(done, match.begin, false);
+    take(match.begin, match.end, true);
+    done = match.end;
+  }
+  take(done, text.size(), false);
+}
+
 }  // namespace
 
 PreTokenizer::PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {
@@ -145,8 +160,8 @@ void PreTokenizer::cut(size_t index, std::string_view text, Scratch& scratch,
     split_from(index + 1, text, scratch, sink);
     return;
   }
-  size_t done = 0;
   if (const std::optional<SplitScanner>& scanner = scanners_[index]) {
+    size_t done = 0;
     if (index + 1 == steps_.size()) {
       while (done < text.size()) {
         if (scratch.num_words_ == scratch.words_.size()) flush(scratch, sink);
@@ -162,17 +177,10 @@ void PreTokenizer::cut(size_t index, std::string_view text, Scratch& scratch,
     }
     return;
   }
-  const auto take = [&](size_t begin, size_t end, bool is_match) {
+  for_each_span(step, text, scratch.matcher_, [&](size_t begin, size_t end, bool is_match) {
     if (begin == end || (step.removes && is_match != step.is_inverted)) return;
     split_from(index + 1, text.substr(begin, end - begin), scratch, sink);
-  };
-  SplitRegex::Match match{};
-  while (done < text.size() && step.regex->find(text, done, scratch.matcher_, match)) {
-    take(done, match.begin, false);
-    take(match.begin, match.end, true);
-    done = match.end;
-  }
-  take(done, text.size(), false);
+  });
 }
 
 void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, Scratch& scratch,
@@ -197,7 +205,7 @@ void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, S
     split_merging(index, text, is_first, scratch, sink);
     return;
   }
-  const auto take = [&](size_t begin, size_t end, bool is_match) {
+  for_each_span(step, text, scratch.matcher_, [&](size_t begin, size_t end, bool is_match) {
     if (begin == end || (step.removes && is_match != step.is_inverted)) return;
     std::string_view part = text.substr(begin, end - begin);
     if (step.spells_bytes) {
@@ -207,16 +215,7 @@ void PreTokenizer::pass_on(size_t index, std::string_view text, bool is_first, S
       part = spelled;
     }
     pass_on(index + 1, part, is_first && begin == 0, scratch, sink);
-  };
-  size_t done = 0;
-  SplitRegex::Match match{};
-  while (step.regex && done < text.size() &&
-         step.regex->find(text, done, scratch.matcher_, match)) {
-    take(done, match.begin, false);
-    take(match.begin, match.end, true);
-    done = match.end;
-  }
-  take(done, text.size(), false);
+  });
 }
 
 void PreTokenizer::split_merging(size_t index, std::string_view text, bool is_first,
@@ -225,17 +224,9 @@ void PreTokenizer::split_merging(size_t index, std::string_view text, bool is_fi
   scratch.spans_.resize(steps_.size());
   std::vector<Span>& spans = scratch.spans_[index];
   spans.clear();
-  const auto add = [&](size_t begin, size_t end, bool is_match) {
+  for_each_span(step, text, scratch.matcher_, [&](size_t begin, size_t end, bool is_match) {
     if (begin != end) spans.push_back({begin, end, is_match != step.is_inverted});
-  };
-  size_t done = 0;
-  SplitRegex::Match match{};
-  while (done < text.size() && step.regex->find(text, done, scratch.matcher_, match)) {
-    add(done, match.begin, false);
-    add(match.begin, match.end, true);
-    done = match.end;
-  }
-  add(done, text.size(), false);
+  });
   merge_spans(step.merge, spans);
   for (const Span& span : spans) {
     pass_on(index + 1, text.substr(span.begin, span.end - span.begin), is_first && span.begin == 0,

@@ -21,7 +21,6 @@ namespace lmtrain {
 struct PreTokenizerStep {
   bool adds_prefix_space = false;   // a space before each split without one in front
   std::optional<SplitRegex> regex;  // none: nothing is cut
-  std::string pattern;              // of the regex, as the tokenizer's file spells it
   // `removes`: matches are removed; else they are splits. `is_inverted`: text between matches
   // counts as the matches.
   bool removes = false;

@@ -1,15 +1,12 @@
 #include "tokenizer/text_normalizer.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/utf8.h"
 
 namespace lmtrain {
 namespace {
-
-constexpr std::string_view kMalformedByte = "\xEF\xBF\xBD";  // U+FFFD
 
 std::vector<ByteTrie::Entry> user_defined_of(const SentencePieceModel& model) {
   std::vector<ByteTrie::Entry> symbols;
@@ -90,7 +87,7 @@ std::string_view TextNormalizer::next(std::string_view text, size_t& size) const
   size = decode_utf8(text, code_point);
   if (size > 0) return text.substr(0, size);
   size = 1;
-  return kMalformedByte;
+  return "\uFFFD";  // for a malformed byte
 }
 
 void TextNormalizer::append(std::string_view text, std::string& buffer) const {

@@ -1,14 +1,14 @@
 #include "tokenizer/text_steps.h"
 
 #include <algorithm>
+#include <charconv>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
 
 namespace lmtrain {
 namespace {
-
-constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 // Returns the size of the maximal part of a broken character at the beginning of `text`; at least
 // 1.
@@ -26,12 +26,6 @@ size_t maximal_part(std::string_view text) {
   return length;
 }
 
-std::string joined(const std::vector<std::string>& tokens) {
-  std::string text;
-  for (const std::string& token : tokens) text += token;
-  return text;
-}
-
 // A run of such bytes is read as a whole: if it is not UTF-8, each of them is U+FFFD.
 std::vector<std::string> with_bytes_joined(const std::vector<std::string>& tokens) {
   std::vector<std::string> result;
@@ -41,7 +35,7 @@ std::vector<std::string> with_bytes_joined(const std::vector<std::string>& token
     if (is_utf8(bytes)) {
       result.push_back(bytes);
     } else {
-      result.insert(result.end(), bytes.size(), std::string(kReplacementCharacter));
+      result.insert(result.end(), bytes.size(), "\uFFFD");
     }
     bytes.clear();
   };
@@ -77,14 +71,7 @@ std::string without_metaspace(std::string_view token, const DecoderStep& step, b
   return result;
 }
 
-std::string bytes_of(const std::vector<std::string>& tokens) {
-  std::string bytes;
-  for (const std::string& token : tokens) bytes += bytes_of_token(token).value_or(token);
-  return is_utf8(bytes) ? bytes : with_parts_replaced(bytes);
-}
-
-}  // namespace
-
+// Returns a copy with one U+FFFD for each maximal part of a broken character (Unicode, 3.9).
 std::string with_parts_replaced(std::string_view text) {
   std::string out;
   for (;;) {
@@ -92,26 +79,25 @@ std::string with_parts_replaced(std::string_view text) {
     out += text.substr(0, valid);
     text.remove_prefix(valid);
     if (text.empty()) return out;
-    out += kReplacementCharacter;
+    append_utf8(out, kReplacementCharacter);
     text.remove_prefix(maximal_part(text));
   }
 }
 
+std::string bytes_of(const std::vector<std::string>& tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) bytes += bytes_of_token(token).value_or(token);
+  return with_parts_replaced(bytes);
+}
+
+}  // namespace
+
 std::optional<unsigned char> fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
-  unsigned value = 0;
-  for (const char c : token.substr(3, 2)) {
-    if (c >= '0' && c <= '9') {
-      value = value * 16 + static_cast<unsigned>(c - '0');
-    } else if (c >= 'A' && c <= 'F') {
-      value = value * 16 + static_cast<unsigned>(c - 'A' + 10);
-    } else if (c >= 'a' && c <= 'f') {
-      value = value * 16 + static_cast<unsigned>(c - 'a' + 10);
-    } else {
-      return std::nullopt;
-    }
-  }
-  return static_cast<unsigned char>(value);
+  unsigned char value = 0;
+  const char* const end = token.data() + 5;
+  if (std::from_chars(token.data() + 3, end, value, 16).ptr != end) return std::nullopt;
+  return value;
 }
 
 std::string fallback_token(unsigned char byte) {
@@ -180,7 +166,7 @@ std::string Decoder::decode(std::vector<std::string> tokens) const {
         tokens = with_bytes_joined(tokens);
         break;
       case DecoderStep::Kind::kFuse:
-        tokens = {joined(tokens)};
+        tokens = {join(tokens, "")};
         break;
       case DecoderStep::Kind::kStrip:
         for (std::string& token : tokens) token = stripped(token, step);
@@ -198,7 +184,7 @@ std::string Decoder::decode(std::vector<std::string> tokens) const {
         break;
     }
   }
-  return joined(tokens);
+  return join(tokens, "");
 }
 
 bool Decoder::has_byte_fallback() const {

@@ -35,7 +35,6 @@ struct NormalizerStep {
 
 class Normalizer {
  public:
-  Normalizer() = default;
   explicit Normalizer(std::vector<NormalizerStep> steps) : steps_(std::move(steps)) {}
 
   class Scratch {
@@ -47,7 +46,6 @@ class Normalizer {
   // Returns `text`, which is valid UTF-8, after all steps. The result views `text` or `scratch`;
   // `text` must not lie in `scratch`.
   std::string_view apply(std::string_view text, Scratch& scratch) const;
-  const std::vector<NormalizerStep>& steps() const { return steps_; }
 
  private:
   std::vector<NormalizerStep> steps_;
@@ -65,7 +63,6 @@ struct DecoderStep {
 
 class Decoder {
  public:
-  Decoder() = default;
   explicit Decoder(std::vector<DecoderStep> steps) : steps_(std::move(steps)) {}
 
   // Returns the text of the tokens, which are valid UTF-8.
@@ -81,8 +78,5 @@ class Decoder {
 std::optional<unsigned char> fallback_byte(std::string_view token);
 // Returns the token that an encoder looks for, "<0xE2>".
 std::string fallback_token(unsigned char byte);
-
-// Returns a copy with one U+FFFD for each maximal part of a broken character (Unicode, 3.9).
-std::string with_parts_replaced(std::string_view text);
 
 }  // namespace lmtrain

@@ -5,9 +5,14 @@
 // length. One thread uses a line.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
+#include <string_view>
 #include <vector>
+
+#include "tokenizer/word_counter.h"
 
 namespace lmtrain {
 
@@ -26,6 +31,10 @@ class TokenLine {
   void begin_weight(int64_t weight);
   void append(uint32_t token) { slots_.push_back(token); }
   void append_gap() { slots_.push_back(kGap); }
+  // Appends all words, with the gaps, and with their counts as weights. append_word(text) appends
+  // the tokens of a word. Frequent words come first, so that few stretches differ in weight.
+  template <class AppendWord>
+  void append_words(const WordCounts& words, const AppendWord& append_word);
 
   // The number of slots that were appended.
   uint32_t size() const { return static_cast<uint32_t>(slots_.size()); }
@@ -89,6 +98,21 @@ class TokenLine {
   std::vector<uint32_t> new_slots_;  // of join()
   uint64_t work_ = 0;
 };
+
+template <class AppendWord>
+void TokenLine::append_words(const WordCounts& words, const AppendWord& append_word) {
+  std::vector<uint32_t> order(words.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return words[a].second > words[b].second; });
+  begin_weight(0);
+  append_gap();
+  for (const uint32_t index : order) {
+    begin_weight(words[index].second);
+    append_word(std::string_view(words[index].first));
+    append_gap();
+  }
+}
 
 template <class Remove, class Add>
 void TokenLine::join(std::span<const uint32_t> slots, uint32_t joined, const Remove& remove,

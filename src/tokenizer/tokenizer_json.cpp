@@ -18,10 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-// GPT-2's, which the pre-tokenizer ByteLevel has built in.
-constexpr std::string_view kByteLevelRegex =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 const std::string& type_of(const JsonPlace& place) {
   if (!place.value().is_object()) place.fail("is not an object");
   return place.member("type").text();
@@ -136,11 +132,6 @@ void read_normalizer(const JsonPlace& place, TokenizerJson& result) {
   });
 }
 
-void set_pattern(std::string_view pattern, const JsonPlace& place, PreTokenizerStep& step) {
-  step.pattern = pattern;
-  step.regex.emplace(pattern, place.name());
-}
-
 void set_behavior(const JsonPlace& behavior, PreTokenizerStep& step) {
   using Merge = PreTokenizerStep::Merge;
   const std::string& name = behavior.text();
@@ -164,7 +155,7 @@ PreTokenizerStep read_split(const JsonPlace& part) {
   PreTokenizerStep step;
   bool is_regex = false;
   const JsonPlace pattern = pattern_of(part, is_regex);
-  set_pattern(is_regex ? pattern.text() : literal_pattern(pattern.text()), pattern, step);
+  step.regex.emplace(is_regex ? pattern.text() : literal_pattern(pattern.text()), pattern.name());
   set_behavior(part.member("behavior"), step);
   step.is_inverted = part.member("invert").boolean_or(false);
   return step;
@@ -192,7 +183,7 @@ PreTokenizerStep read_metaspace(const JsonPlace& part) {
   step.space = character_of(part.member("replacement"));
   step.prefix = prefix_of(part);
   if (part.member("split").boolean_or(true)) {
-    set_pattern(literal_pattern(step.space), part, step);
+    step.regex.emplace(literal_pattern(step.space), part.name());
     step.merge = PreTokenizerStep::Merge::kNext;
   }
   return step;
@@ -206,14 +197,14 @@ PreTokenizerStep read_pre_tokenizer_step(const JsonPlace& part) {
   if (type == "ByteLevel") {
     part.require_object({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     step.adds_prefix_space = part.member("add_prefix_space").boolean_or(true);
-    if (part.member("use_regex").boolean_or(true)) set_pattern(kByteLevelRegex, part, step);
+    if (part.member("use_regex").boolean_or(true)) step.regex.emplace(kGpt2Pattern, part.name());
   } else if (type == "Digits") {
     part.require_object({"type", "individual_digits"});
     const bool each = part.member("individual_digits").boolean_or(false);
-    set_pattern(each ? "\\p{N}" : "\\p{N}+", part, step);
+    step.regex.emplace(each ? "\\p{N}" : "\\p{N}+", part.name());
   } else if (type == "Punctuation") {
     part.require_object({"type", "behavior"});
-    set_pattern(kPunctuation, part, step);
+    step.regex.emplace(kPunctuation, part.name());
     if (const JsonPlace behavior = part.member("behavior"); !behavior.is_null())
       set_behavior(behavior, step);
   } else {

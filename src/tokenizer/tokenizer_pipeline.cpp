@@ -128,11 +128,7 @@ struct TokenizerPipeline::Impl {
     } else {
       scratch.character_bpe.exchange(words);
     }
-    if (!is_utf8(text)) {
-      scratch.valid.clear();
-      append_replacing_malformed(scratch.valid, text);
-      text = scratch.valid;
-    }
+    if (!is_utf8(text)) text = scratch.valid = replacing_malformed(text);
     if (text.empty()) return;
     raw_tokens.find(text, scratch.parts);
     encode_parts(text, scratch.parts, scratch.ids, [&](std::string_view part, bool is_first) {

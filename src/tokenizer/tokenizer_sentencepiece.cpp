@@ -13,6 +13,8 @@
 #include "tokenizer/model_proto.h"
 #include "tokenizer/other_file.h"
 #include "tokenizer/scratch_pool.h"
+#include "tokenizer/text_normalizer.h"
+#include "tokenizer/text_steps.h"
 #include "tokenizer/tokenizer_model.h"
 #include "tokenizer/unigram_encoder.h"
 
@@ -98,11 +100,7 @@ class SentencePieceTokenizer : public TokenizerModel {
         encode_part(text, /*adds_prefix=*/true, scratch, ids);
         return;
       }
-      if (!is_utf8(text)) {
-        scratch.valid.clear();
-        append_replacing_malformed(scratch.valid, text);
-        text = scratch.valid;
-      }
+      if (!is_utf8(text)) text = scratch.valid = replacing_malformed(text);
       if (text.empty()) return;
       raw_tokens_->find(text, scratch.parts);
       for (const AddedTokens::Part& part : scratch.parts) {
@@ -163,11 +161,7 @@ class SentencePieceTokenizer : public TokenizerModel {
       size_t size = piece.text.size();
       if (piece.type == PieceType::kByte || piece.type == PieceType::kUnknown) size = 1;
       if (piece.type == PieceType::kControl) size = 0;
-      if (piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined) {
-        for (size_t at = 0; (at = piece.text.find(kSpaceMark, at)) != std::string::npos;
-             at += kSpaceMark.size())
-          size -= kSpaceMark.size() - 1;
-      }
+      if (piece.is_in_text()) size = with_spaces(piece.text).size();
       bytes.push_back(static_cast<uint32_t>(size));
     }
     for (const std::string& text : added_texts_)
@@ -175,13 +169,12 @@ class SentencePieceTokenizer : public TokenizerModel {
     return bytes;
   }
 
-  // The text of a byte piece is "<0xE2>".
   std::vector<int32_t> space_in_bytes() const override {
     std::vector<int32_t> ids;
     for (const char c : kSpaceMark) {
-      const std::string hex = to_hex(std::string(1, c));
+      const std::string token = fallback_token(static_cast<unsigned char>(c));
       const auto is_it = [&](const ModelPiece& piece) {
-        return piece.type == PieceType::kByte && lower_case(piece.text) == "<0x" + hex + ">";
+        return piece.type == PieceType::kByte && piece.text == token;
       };
       const auto found = std::find_if(pieces_.begin(), pieces_.end(), is_it);
       if (found == pieces_.end()) return {};

@@ -229,18 +229,11 @@ std::string train_bpe_model(const TokenizerTrainConfig& config, const Feed& feed
 constexpr size_t kLongestByteBpeWord = 4096;
 
 WordCounting::Count count_byte_bpe_words(const PreTokenizer& pre_tokenizer) {
-  struct Scratch {
-    PreTokenizer::Scratch of_splits;
-    std::string valid;
-  };
-  const auto scratch = std::make_shared<Scratch>();
+  const auto scratch = std::make_shared<PreTokenizer::Scratch>();
   return [&pre_tokenizer, scratch](std::string_view text, WordCounter& counter) {
-    if (!is_utf8(text)) {
-      scratch->valid.clear();
-      append_replacing_malformed(scratch->valid, text);
-      text = scratch->valid;
-    }
-    pre_tokenizer.split(text, scratch->of_splits, [&](std::string_view word) {
+    std::string valid;
+    if (!is_utf8(text)) text = valid = replacing_malformed(text);
+    pre_tokenizer.split(text, *scratch, [&](std::string_view word) {
       for (; !word.empty(); word.remove_prefix(std::min(word.size(), kLongestByteBpeWord)))
         counter.add_word(word.substr(0, kLongestByteBpeWord));
     });

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstdlib>
 
-#include "base/error.h"
 #include "base/text.h"
+#include "tokenizer/bpe_merge.h"
+#include "tokenizer/text_steps.h"
 
 namespace lmtrain {
 namespace {
@@ -15,10 +15,6 @@ constexpr float kUnknownPenalty = 10;
 constexpr float kLargestScore = 100'000;
 // Keeps the trie of a model file of any content small: it takes some 20 bytes for each.
 constexpr size_t kMostBytes = size_t{16} << 20;
-
-bool is_in_text(const ModelPiece& piece) {
-  return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
-}
 
 // Prefers user-defined symbols to learned pieces, whose scores are not above 0, and longer symbols
 // to shorter ones.
@@ -30,7 +26,7 @@ std::vector<ByteTrie::Entry> entries_of(const SentencePieceModel& model) {
   std::vector<ByteTrie::Entry> entries;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const ModelPiece& piece = model.pieces[id];
-    if (!is_in_text(piece)) continue;
+    if (!piece.is_in_text()) continue;
     // A text never holds a space of its own where spaces are spelled U+2581.
     if (model.escapes_spaces && piece.text.find(' ') != std::string::npos) continue;
     const float score =
@@ -56,12 +52,6 @@ void begin_anew(std::vector<Way>& ways, size_t begin) {
   }
 }
 
-[[noreturn]] void fail_too_long(size_t size) {
-  throw Error(ErrorKind::kData, str("a document has ", size,
-                                    " bytes without a place where the tokenizer could cut it; "
-                                    "split it into several documents"));
-}
-
 }  // namespace
 
 std::optional<std::string> UnigramEncoder::why_not_exact(const SentencePieceModel& model) {
@@ -83,8 +73,7 @@ UnigramEncoder::UnigramEncoder(const SentencePieceModel& model)
     const auto id = static_cast<int32_t>(i);
     if (piece.type == PieceType::kNormal) least = std::min(least, piece.score);
     if (piece.type == PieceType::kUnknown) unk_id_ = id;
-    if (piece.type == PieceType::kByte)  // "<0xAB>"
-      byte_ids_[std::strtoul(piece.text.substr(3).c_str(), nullptr, 16) & 0xFFU] = id;
+    if (piece.type == PieceType::kByte) byte_ids_[fallback_byte(piece.text).value()] = id;
   }
   unknown_score_ = least - kUnknownPenalty;
 }
@@ -104,7 +93,7 @@ void UnigramEncoder::encode(std::string_view text, Scratch& scratch, std::vector
   // `text` is the part without ids yet; no piece reaches across its beginning. The best ways to its
   // positions below ways.size() are known.
   for (size_t begin = 0; begin < text.size();) {
-    if (begin >= UINT32_MAX - 4) fail_too_long(begin);
+    if (begin >= UINT32_MAX - 4) fail_uncut(begin);
     if (std::abs(ways[begin].score) > kLargestScore) begin_anew(ways, begin);
     const size_t first_size = character_size(text[begin]);
     bool has_character = false;

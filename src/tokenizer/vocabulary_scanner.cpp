@@ -1,5 +1,7 @@
 #include "tokenizer/vocabulary_scanner.h"
 
+#include <charconv>
+
 #include "base/utf8.h"
 #include "tokenizer/tokenizer_json.h"
 
@@ -213,13 +215,9 @@ class VocabularyScanner {
   static char32_t read_unit(std::string_view raw, size_t& i) {
     constexpr size_t kSize = 6;
     if (raw.size() - i < kSize || raw[i] != '\\' || raw[i + 1] != 'u') throw Unusual();
-    char32_t value = 0;
-    for (const char c : raw.substr(i + 2, 4)) {
-      const char lower = c >= 'A' && c <= 'F' ? static_cast<char>(c | 0x20) : c;
-      const size_t digit = std::string_view("0123456789abcdef").find(lower);
-      if (digit == std::string_view::npos) throw Unusual();
-      value = value * 16 + static_cast<char32_t>(digit);
-    }
+    uint32_t value = 0;
+    const char* const end = raw.data() + i + kSize;
+    if (std::from_chars(raw.data() + i + 2, end, value, 16).ptr != end) throw Unusual();
     i += kSize;
     return value;
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/huge_pages.h"
+#include "base/utf8.h"
 #include "tokenizer/shared_words.h"
 
 namespace lmtrain {
@@ -241,5 +242,40 @@ class WordCache {
   size_t heard_ = 0;
   SharedWords::Chunk learned_;  // and not published yet
 };
+
+// Cuts `text`, which is valid UTF-8, between two characters wherever may_cut(before, next) is true.
+// Calls add(ids) for each part, in order. The ids come from `cache`; for a part that the cache does
+// not have, they come from encode(part), and the cache gets them.
+template <class MayCut, class Encode, class Add>
+void encode_parts(std::string_view text, WordCache& cache, const MayCut& may_cut,
+                  const Encode& encode, const Add& add) {
+  const char* const end = text.data() + text.size();
+  while (!text.empty()) {
+    char32_t before = 0;
+    size_t size = decode_utf8(text, before);
+    while (size < text.size()) {
+      char32_t next = static_cast<unsigned char>(text[size]);
+      const size_t size_of_next = next < 128 ? 1 : decode_utf8(text.substr(size), next);
+      if (may_cut(before, next)) break;
+      before = next;
+      size += size_of_next;
+    }
+    const std::string_view part = text.substr(0, size);
+    text.remove_prefix(size);
+    if (size > WordCache::kLongestWord) {
+      add(encode(part));
+      continue;
+    }
+    const WordCache::Key key = cache.key(part, end);
+    std::array<int32_t, WordCache::kMostIds> found;
+    if (const size_t count = cache.find(part, key, found.data()); count > 0) {
+      add(std::span<const int32_t>(found).first(count));
+      continue;
+    }
+    const std::span<const int32_t> ids = encode(part);
+    add(ids);
+    cache.insert(part, key, ids);
+  }
+}
 
 }  // namespace lmtrain

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/text.h"
+#include "batching/batch_plan.h"
 #include "config/recipe.h"
 #include "device/device.h"
 #include "device/device_memory.h"
@@ -175,14 +176,8 @@ std::vector<int64_t> lengths_of(const SequenceConfig& sequence) {
   const bool capped = schedule == LengthScheduleType::kLinear ||
                       schedule == LengthScheduleType::kRoot ||
                       schedule == LengthScheduleType::kStep;
-  const bool by_length =
-      sequence.batching == Batching::kBucket || sequence.batching == Batching::kPad;
-  std::vector<int64_t> lengths = {sequence.max_length};
-  if (capped || by_length) {
-    while (lengths.back() % 2 == 0 && lengths.back() / 2 >= sequence.min_length)
-      lengths.push_back(lengths.back() / 2);
-  }
-  return {lengths.rbegin(), lengths.rend()};
+  if (!capped && !sequence.has_buckets()) return {sequence.max_length};
+  return possible_caps(sequence.min_length, sequence.max_length);
 }
 
 int64_t bench_vocab_size(const Config& config) {

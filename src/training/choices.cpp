@@ -135,8 +135,7 @@ void require_shape(const ModelConfig& model) {
                   ", which do not divide each other in this order; give these three"));
 }
 
-}  // namespace
-
+// If it makes a choice, it leaves batch.micro_tokens open unless that is given.
 void resolve_choices(Config& config, const PreparedData& data, int num_processes,
                      const Processes& processes) {
   const bool recipe = takes_recipe(config);
@@ -171,6 +170,8 @@ void resolve_choices(Config& config, const PreparedData& data, int num_processes
                printed("%.3g", config.optimizer.peak_lr()), ", batches of ", config.batch.tokens,
                " tokens, weight decay ", printed("%.3g", config.optimizer.weight_decay)));
 }
+
+}  // namespace
 
 void resolve_after_data(Config& config, const PreparedData& data, int num_processes,
                         const Processes& processes) {

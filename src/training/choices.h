@@ -9,22 +9,16 @@
 namespace lmtrain {
 
 // Resolves all that depends on the prepared data: the vocabulary, the choices, the micro-batch and
-// eval.tokens. Throws the errors of Tokenizer::load, resolve_vocab_size (training/resolve.h) and
-// resolve_choices().
-void resolve_after_data(Config& config, const PreparedData& data, int num_processes,
-                        const Processes& processes = only_process());
-
-// Makes every choice in `config`, and logs what it chose, or that the recipe chooses nothing since
-// optimizer.lr is given. `config` must be resolved by resolve_runtime and resolve_vocab_size. If it
-// makes a choice, it leaves batch.micro_tokens open unless that is given: call resolve_micro_tokens
-// next.
+// eval.tokens. Logs what it chose, or that the recipe chooses nothing since optimizer.lr is given.
+// `config` must be resolved by resolve_runtime.
 //
 // With train.time it measures steps of random weights at every length, for a few percent of that
-// time. It sets train.tokens to what the rest of the time can train, less the evaluations. Throws:
+// time. It sets train.tokens to what the rest of the time can train, less the evaluations. Throws
+// the errors of Tokenizer::load and resolve_vocab_size (training/resolve.h), and:
 //   Error(kConfig)  model.size does not fit the given parts of the shape
 //   Error(kMemory)  with train.time: one row does not fit
 //   StopRequested   with train.time: a signal came
-void resolve_choices(Config& config, const PreparedData& data, int num_processes,
-                     const Processes& processes = only_process());
+void resolve_after_data(Config& config, const PreparedData& data, int num_processes,
+                        const Processes& processes = only_process());
 
 }  // namespace lmtrain

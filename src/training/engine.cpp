@@ -39,7 +39,7 @@ struct Engine::Buffers {
     const bool has_working = precision.dtype != at::kFloat;
     const at::Tensor master = zeros(has_working ? of_gradient : of_weights, at::kFloat);
     const at::Tensor working = has_working ? zeros(of_weights, precision.dtype) : master;
-    return {Parameters::in(std::move(layout), master, working), zeros(of_gradient, at::kFloat)};
+    return {Parameters(std::move(layout), master, working), zeros(of_gradient, at::kFloat)};
   }
 };
 

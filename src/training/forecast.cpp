@@ -96,14 +96,6 @@ void resolve_run(Config& config, const PreparedData& data) {
   resolve_after_data(config, data, /*num_processes=*/1);
 }
 
-// The targets of the run.
-double tokens_of(const Config& config, const PreparedData& data) {
-  if (config.train.steps)
-    return static_cast<double>(*config.train.steps) * static_cast<double>(config.batch.tokens);
-  if (config.train.epochs) return *config.train.epochs * text_tokens(data);
-  return static_cast<double>(config.train.tokens.value_or(0));
-}
-
 // ---- The runs that are asked about ----
 
 struct ResolvedRun {
@@ -137,8 +129,9 @@ ResolvedRun target_of(const AskedRun& asked, const PreparedData& data, Json& mea
   }
   resolve_run(config, data);
   target.parameters = count_parameters(config.model, *config.model.vocab_size);
-  target.size = {count_multiplied(config.model, *config.model.vocab_size), tokens_of(config, data),
-                 text_tokens(data)};
+  const double text = text_tokens(data);
+  target.size = {count_multiplied(config.model, *config.model.vocab_size), run_tokens(config, text),
+                 text};
   if (target.seconds) {
     measured[key] = {{"tokens", static_cast<int64_t>(target.size.tokens)},
                      {"parameters", static_cast<int64_t>(target.parameters)}};

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "batching/batch.h"
 #include "schedule/due.h"
 #include "schedule/lr_schedule.h"
 #include "schedule/run_clock.h"
-#include "training/micro_batch_limits.h"
 #include "training/resolve.h"
 
 namespace lmtrain {

@@ -147,7 +147,6 @@ TEST(BatchOrderPlan, AccountsOfAnEpochAddUp) {
     ASSERT_EQ(order.sources().size(), 1U);
     EXPECT_EQ(order.sources()[0].targets, targets);
     EXPECT_DOUBLE_EQ(order.sources()[0].epochs, 2);
-    EXPECT_DOUBLE_EQ(order.source_epochs(0)[0], 0);
   }
 }
 

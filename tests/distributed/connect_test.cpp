@@ -77,7 +77,7 @@ TEST_P(Exchanges, RangesAreSummedAndGathered) {
   constexpr int64_t kSize = 10'001;
   at::Tensor expected = at::zeros({kSize}, at::kDouble);
   for (int rank = 0; rank < count; ++rank) expected += values_of(rank, kSize).to(at::kDouble);
-  const std::vector<ElementRange> ranges = even_ranges(kSize, count);
+  const std::vector<ElementRange> ranges = evenly_divided({0, kSize}, count).ranges;
   std::vector<at::Tensor> sums(static_cast<size_t>(count));
   as_ranks(count, [&](Processes& processes) {
     const at::Tensor flat = values_of(processes.rank(), kSize);
@@ -180,7 +180,7 @@ TEST(Connect, TheTreesOrderIsFixed) {
   ASSERT_FALSE(at::equal(tree, chain));  // else nothing is shown
   as_ranks(4, [&](Processes& processes) {
     const at::Tensor flat = values_of(processes.rank(), kSize);
-    const std::vector<ElementRange> ranges = ranges_of_ranks({0, 10, 10, 7000, kSize});
+    const std::vector<ElementRange> ranges = divided_at({0, 10, 10, 7000, kSize}).ranges;
     processes.reduce_scatter(flat, ranges);
     processes.all_gather(flat, ranges);
     EXPECT_TRUE(at::equal(flat, tree));
@@ -193,8 +193,8 @@ TEST(Connect, OneProcessExchangesNothing) {
   EXPECT_TRUE(one.is_first());
   const at::Tensor flat = values_of(0, 5);
   one.all_reduce(flat);
-  one.reduce_scatter(flat, even_ranges(5, 1));
-  one.all_gather(flat, even_ranges(5, 1));
+  one.reduce_scatter(flat, evenly_divided({0, 5}, 1).ranges);
+  one.all_gather(flat, evenly_divided({0, 5}, 1).ranges);
   one.send_recv(flat, 0, 0);
   EXPECT_TRUE(at::equal(flat, values_of(0, 5)));
   EXPECT_EQ(one.all_gather_values({1.0, 2.0}), (std::vector<double>{1, 2}));

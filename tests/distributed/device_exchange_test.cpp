@@ -125,7 +125,7 @@ TEST_F(DeviceExchanges, ExtraGroupsHaveConnectionsOfTheirOwn) {
     for (int time = 0; time < 2; ++time) {
       RangeExchange& group = *processes.extra_groups(1, at::kCPU).front();
       const at::Tensor flat = values_of(processes.rank(), 1000);
-      const std::vector<ElementRange> ranges = even_ranges(1000, 2);
+      const std::vector<ElementRange> ranges = evenly_divided({0, 1000}, 2).ranges;
       group.reduce_scatter(flat, ranges);
       group.all_gather(flat, ranges);
       EXPECT_TRUE(at::equal(flat, values_of(0, 1000) + values_of(1, 1000)));
@@ -157,7 +157,7 @@ TEST_F(DeviceExchanges, ExtraGroupsTakeANewOrderOfAdditions) {
         RangeExchange& group = *processes.extra_groups(1, at::kCPU).front();
         processes.use_nccl(/*is_wanted=*/true, /*keeps_order=*/true);
         const at::Tensor flat = values_of(processes.rank(), 1000);
-        const std::vector<ElementRange> ranges = even_ranges(1000, 2);
+        const std::vector<ElementRange> ranges = evenly_divided({0, 1000}, 2).ranges;
         group.reduce_scatter(flat, ranges);
         group.all_gather(flat, ranges);
         EXPECT_TRUE(at::equal(flat, values_of(0, 1000) + values_of(1, 1000)));

@@ -35,9 +35,9 @@ inline Launch launch_of(int rank, int count, int port) {
 
 // Sums `flat` over all processes by its two halves.
 inline void sum_by_ranges(Processes& processes, const at::Tensor& flat) {
-  const std::vector<ElementRange> ranges = even_ranges(flat.numel(), processes.count());
-  processes.reduce_scatter(flat, ranges);
-  processes.all_gather(flat, ranges);
+  const DividedRange all = evenly_divided({0, flat.numel()}, processes.count());
+  processes.reduce_scatter(flat, all.ranges);
+  processes.all_gather(flat, all.ranges);
 }
 
 // Runs `work` as each rank; what one of them throws is thrown here.

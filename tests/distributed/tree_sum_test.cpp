@@ -74,7 +74,7 @@ TEST(TreeSum, HasTheBitsOfTheTreeAndTheBytesOfAReduceScatter) {
   for (const int count : {1, 2, 4, 8}) {
     for (const int64_t size : {0, 1, 3, 8, 4096}) {
       Board board;
-      const std::vector<ElementRange> ranges = even_ranges(size, count);
+      const std::vector<ElementRange> ranges = evenly_divided({0, size}, count).ranges;
       const std::vector<at::Tensor> flats =
           as_ranks(count, size, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
             tree_sum(flat, ranges, rank, swap, kHostMessage);
@@ -99,7 +99,7 @@ TEST(TreeSum, AnyCutsHaveTheSameBits) {
                                            {0, 0, 400, 400, kSize},
                                            {0, kSize, kSize, kSize, kSize},
                                            {0, 0, 0, 0, kSize}}) {
-    const std::vector<ElementRange> ranges = ranges_of_ranks(cuts);
+    const std::vector<ElementRange> ranges = divided_at(cuts).ranges;
     Board board, second;
     const std::vector<at::Tensor> sums =
         as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
@@ -120,28 +120,8 @@ TEST(TreeSum, AnyCutsHaveTheSameBits) {
   }
 }
 
-// A range that is extended into the next ones has the whole sum there too.
-TEST(TreeSum, RangesMayOverlap) {
-  constexpr int64_t kSize = 1000;
-  const at::Tensor expected = tree(0, 4, kSize);
-  for (const int64_t extension : {1, 100, 600}) {
-    std::vector<ElementRange> ranges = ranges_of_ranks({0, 300, 450, 450, kSize});
-    for (ElementRange& range : ranges) {
-      if (range.size > 0) range.size = std::min(range.size + extension, kSize - range.first);
-    }
-    Board board;
-    const std::vector<at::Tensor> sums =
-        as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-          tree_sum(flat, ranges, rank, swap, kHostMessage);
-        });
-    for (size_t rank = 0; rank < 4; ++rank) {
-      EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected))) << extension;
-    }
-  }
-}
-
-// Messages of any size give the bits of one, whether ranges are even, unequal, empty or overlap,
-// and every rank makes as many exchanges as the others, whatever its ranges are.
+// Messages of any size give the bits of one, whether ranges are even, unequal or empty, and every
+// rank makes as many exchanges as the others, whatever its ranges are.
 TEST(TreeSum, MessagesHaveTheSameBits) {
   constexpr int64_t kSize = 1000;
   const at::Tensor expected = tree(0, 4, kSize);
@@ -149,35 +129,29 @@ TEST(TreeSum, MessagesHaveTheSameBits) {
       {0, 250, 500, 750, kSize}, {0, 10, 900, 999, kSize}, {0, 0, 0, 0, kSize}};
   for (const int64_t message : {1, 7, 100, 499, 5000}) {
     for (const std::vector<int64_t>& cut : cuts) {
-      for (const int64_t extension : {0, 3, 100, 600}) {
-        std::vector<ElementRange> ranges = ranges_of_ranks(cut);
-        for (ElementRange& range : ranges) {
-          if (range.size > 0) range.size = std::min(range.size + extension, kSize - range.first);
-        }
-        Board board;
-        std::vector<int> exchanges(4);
-        const std::vector<at::Tensor> sums =
-            as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
-              const auto counted = [&](int partner, const at::Tensor& give,
-                                       const at::Tensor& take) {
-                ++exchanges[static_cast<size_t>(rank)];
-                EXPECT_LE(take.numel(), std::max<int64_t>(message, extension > 0 ? kSize : 0));
-                swap(partner, give, take);
-              };
-              tree_sum(flat, ranges, rank, counted, message);
-            });
-        for (size_t rank = 0; rank < 4; ++rank) {
-          EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)))
-              << "rank " << rank << ", messages of " << message << ", extended by " << extension;
-          EXPECT_EQ(exchanges[rank], exchanges[0]);
-        }
+      const std::vector<ElementRange> ranges = divided_at(cut).ranges;
+      Board board;
+      std::vector<int> exchanges(4);
+      const std::vector<at::Tensor> sums =
+          as_ranks(4, kSize, board, [&](int rank, const at::Tensor& flat, const Exchange& swap) {
+            const auto counted = [&](int partner, const at::Tensor& give, const at::Tensor& take) {
+              ++exchanges[static_cast<size_t>(rank)];
+              EXPECT_LE(take.numel(), message);
+              swap(partner, give, take);
+            };
+            tree_sum(flat, ranges, rank, counted, message);
+          });
+      for (size_t rank = 0; rank < 4; ++rank) {
+        EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)))
+            << "rank " << rank << ", messages of " << message;
+        EXPECT_EQ(exchanges[rank], exchanges[0]);
       }
     }
   }
 }
 
 TEST(TreeSum, NeedsAPowerOfTwo) {
-  const std::vector<ElementRange> ranges = even_ranges(3, 3);
+  const std::vector<ElementRange> ranges = evenly_divided({0, 3}, 3).ranges;
   EXPECT_THROW(tree_sum(leaf(0, 3), ranges, 0, {}, kHostMessage), Error);
   EXPECT_THROW(tree_gather(leaf(0, 3), ranges, 0, {}), Error);
 }
@@ -213,28 +187,24 @@ TEST(Ring, EachRankHasTheSumOfItsRangeThenAllHaveAll) {
                                            {0, 10, 10, kSize},
                                            {0, 1, 2, 3, 4, kSize}}) {
     const auto count = static_cast<int>(cuts.size()) - 1;
-    const std::vector<ElementRange> ranges = ranges_of_ranks(cuts);
-    std::vector<ElementRange> extended = ranges;  // as far as they overlap
-    for (ElementRange& range : extended)
-      range.size = std::min(range.size + 20, kSize - range.first);
+    const std::vector<ElementRange> ranges = divided_at(cuts).ranges;
     at::Tensor expected = at::zeros({kSize});
     for (int rank = 0; rank < count; ++rank) expected += values_of(rank, kSize);
     Queues queues(count);
     std::vector<std::thread> threads;
-    std::vector<at::Tensor> overlapped(static_cast<size_t>(count)), flats = overlapped;
+    std::vector<at::Tensor> sums(static_cast<size_t>(count)), flats = sums;
     for (int rank = 0; rank < count; ++rank) {
       threads.emplace_back([&, rank] {
         const auto self = static_cast<size_t>(rank);
-        overlapped[self] = values_of(rank, kSize);
-        ring_sum(overlapped[self], extended, rank, queues.of(rank));
         flats[self] = values_of(rank, kSize);
         ring_sum(flats[self], ranges, rank, queues.of(rank));
+        sums[self] = flats[self].clone();
         ring_gather(flats[self], ranges, rank, queues.of(rank));
       });
     }
     for (std::thread& thread : threads) thread.join();
     for (size_t rank = 0; rank < flats.size(); ++rank) {
-      EXPECT_TRUE(at::equal(extended[rank].of(overlapped[rank]), extended[rank].of(expected)));
+      EXPECT_TRUE(at::equal(ranges[rank].of(sums[rank]), ranges[rank].of(expected)));
       EXPECT_TRUE(at::equal(flats[rank], expected)) << count;
     }
   }

@@ -146,10 +146,8 @@ TEST(FinishedElements, AreToldOfWhileTheBackwardGoesOn) {
           EXPECT_EQ(times.sum().item<double>(),
                     static_cast<double>(parameters.layout().num_parameters()));
           for (const WorkingSpec& spec : parameters.layout().working()) {
-            const int64_t numel = std::accumulate(spec.shape.begin(), spec.shape.end(), int64_t{1},
-                                                  std::multiplies<>());
-            EXPECT_TRUE(same_bits(grad.narrow(0, spec.offset, numel),
-                                  expected.narrow(0, spec.offset, numel)))
+            EXPECT_TRUE(same_bits(grad.narrow(0, spec.offset, spec.numel()),
+                                  expected.narrow(0, spec.offset, spec.numel())))
                 << spec.key << checkpointing << tied << first;
           }
           const auto early = std::count_if(calls.begin(), calls.end(),

@@ -35,7 +35,9 @@ struct Model {
 
   double loss(const at::Tensor& ids, const at::Tensor& targets,
               const std::vector<int32_t>& segments = {}) {
-    return llama.target_losses(micro_batch(ids, targets, 1.0, segments)).sum.item<double>();
+    return llama.target_losses(micro_batch(ids, targets, 1.0, segments))
+        .sum(at::kDouble)
+        .item<double>();
   }
   std::pair<double, at::Tensor> step(const at::Tensor& ids, const at::Tensor& targets,
                                      const std::vector<int32_t>& segments = {}) {

@@ -77,7 +77,7 @@ TEST(GradientNorm, IsThatOfAllTensors) {
     blocks += static_cast<size_t>((spec.numel() + kNormBlock - 1) / kNormBlock);
   }
   EXPECT_NEAR(gradient_norm(grad, layout), std::sqrt(squares), 1e-12 * std::sqrt(squares));
-  const std::vector<NormBlock> all = norm_blocks(layout);
+  const std::vector<ElementRange> all = norm_blocks(layout);
   ASSERT_EQ(all.size(), blocks);
   EXPECT_GT(blocks, layout.parameters().size());
   const std::vector<double> sums = sums_of_squares(grad, all);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "prepare/folder.h"
+#include "text/document_batches.h"
 #include "text/sources.h"
 
 namespace lmtrain {
@@ -14,11 +15,15 @@ using Locations = std::vector<std::pair<size_t, int64_t>>;
 Locations locations_of(const Corpus& corpus, const DocumentLocation& from) {
   Locations locations;
   ProgressBar progress("reading", corpus.total_bytes());
-  corpus.for_each(
+  DocumentBatches(corpus).for_each(
       progress,
-      [&](std::string_view text, const DocumentLocation& location) {
-        locations.emplace_back(location.file, location.position);
-        EXPECT_EQ(text, str(static_cast<char>('a' + location.file), location.position));
+      [&](const BatchPointer& batch) {
+        batch->complete(corpus);
+        for (size_t i = 0; i < batch->size(); ++i) {
+          const auto& [file, position] = batch->location(i);
+          locations.emplace_back(file, position);
+          EXPECT_EQ(batch->document(i), str(static_cast<char>('a' + file), position));
+        }
       },
       from);
   return locations;

@@ -58,6 +58,8 @@ TEST(ModelProblem, Pieces) {
   expect_contains(problem_of(model), "0 pieces for bytes");
   model.pieces.push_back({"<0xG0>", 0, PieceType::kByte});
   expect_contains(problem_of(model), "not named as");
+  model.pieces.back().text = "<0xe2>";
+  expect_contains(problem_of(model), "not named as");
   model.pieces.clear();
   expect_contains(problem_of(model), "no pieces");
   model = small_model();

@@ -104,7 +104,9 @@ TEST(ByteTrie, FindsEveryTextAndNoOther) {
   }
   const ByteTrie trie(entries);
   for (const ByteTrie::Entry& entry : entries) {
-    EXPECT_EQ(trie.longest(entry.text), entry.text.size());
+    int32_t found = -1;
+    EXPECT_EQ(trie.longest(entry.text, &found), entry.text.size());
+    EXPECT_EQ(found, entry.value);
     EXPECT_LE(trie.longest(entry.text + '\xFF'), entry.text.size());
   }
   EXPECT_EQ(trie.longest("\xFF"), 0U);

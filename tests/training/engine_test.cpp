@@ -126,8 +126,8 @@ TEST(Engine, ALossInTheWorkingPrecisionIsNearThatInFp32) {
   const auto loss_in = [&](at::ScalarType evaluation) {
     Engine engine(config, {at::kBFloat16}, at::kCPU, {.evaluation = Precision{evaluation}});
     engine.initialize(/*seed=*/7);
-    const TargetLosses losses = engine.evaluation_model().target_losses(micro_batch(ids, ids, 1.0));
-    return losses.sum.item<double>() / static_cast<double>(ids.numel());
+    const at::Tensor losses = engine.evaluation_model().target_losses(micro_batch(ids, ids, 1.0));
+    return losses.sum(at::kDouble).item<double>() / static_cast<double>(ids.numel());
   };
   const double fp32 = loss_in(at::kFloat), bf16 = loss_in(at::kBFloat16);
   EXPECT_NE(bf16, fp32);

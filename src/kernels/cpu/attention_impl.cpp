@@ -24,8 +24,6 @@ struct ArithmeticOf<Bf16> {
 };
 #endif
 
-inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // Lanes of the vector at `column` that are before `limit`.
 inline Mask before(int64_t limit, int64_t column) {
   return lane_numbers() < static_cast<int32_t>(limit - column);

@@ -35,6 +35,10 @@ struct GemmMatrix {
   [[gnu::always_inline]] const T* at(int64_t row, int64_t column) const {
     return data + row * row_stride + column * column_stride;
   }
+  // Returns the matrix from an element on.
+  [[gnu::always_inline]] GemmMatrix part(int64_t row, int64_t column) const {
+    return {at(row, column), row_stride, column_stride};
+  }
 };
 
 // A GemmBlock is a part of a left operand: some rows, and some terms of each.
@@ -50,6 +54,9 @@ template <class T>
 struct GemmRows {
   T* data;
   int64_t stride;
+  [[gnu::always_inline]] GemmRows part(int64_t row, int64_t column) const {
+    return {data + row * stride + column, stride};
+  }
 };
 
 template <class T>

@@ -40,8 +40,6 @@ constexpr int64_t kUnitsOfColumns = int64_t{1} << 17;
 #endif
 constexpr int64_t kScratch = kPackedByRow > kPackedByUnit ? kPackedByRow : kPackedByUnit;
 
-inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // A is the arithmetic, of kernels/cpu/units.h.
 template <class A>
 using Unit = typename A::Unit;
@@ -334,15 +332,10 @@ void multiply_tile(const Unit<A>* a, int64_t stride, const Unit<A>* panel, int64
 }
 
 template <class T>
-GemmRows<T> part(GemmRows<T> x, int64_t row, int64_t column) {
-  return {x.data + row * x.stride + column, x.stride};
-}
-
-template <class T>
 void copy(GemmRows<T> from, GemmRows<T> to, int64_t rows, int64_t columns) {
   const auto bytes = static_cast<std::size_t>(columns) * sizeof(T);
   for (int64_t row = 0; row < rows; ++row) {
-    __builtin_memcpy(part(to, row, 0).data, part(from, row, 0).data, bytes);
+    __builtin_memcpy(to.part(row, 0).data, from.part(row, 0).data, bytes);
   }
 }
 
@@ -375,18 +368,14 @@ void multiply_tiles(Block<A> a, LinesList& next, Unit<A>* packed, const Unit<A>*
     for (int64_t row = 0; row < a.rows; row += kTileRows) {
       const int64_t high = smaller(kTileRows, a.rows - row);
       const int64_t tile = row / kTileRows * Side::tile(stride);
-      const GemmRows<float> sums_tile = part(sums, row, column);
-      const GemmRows<Out> c_tile = part(c, row, column);
+      const GemmRows<float> sums_tile = sums.part(row, column);
+      const GemmRows<Out> c_tile = c.part(row, column);
       const auto product = [&](const auto& work) {
         multiply_tile<A, Side>(left + tile, stride, panels, kc, sums_tile, add, c_tile, work);
       };
       const bool whole = high == kTileRows && wide == kColumns;
       if (packed != nullptr && column == 0) {
-        const LeftTile<A> unpacked = {
-            {a.matrix.at(row, 0), a.matrix.row_stride, a.matrix.column_stride},
-            high,
-            a.rows - row,
-            a.kc};
+        const LeftTile<A> unpacked = {a.matrix.part(row, 0), high, a.rows - row, a.kc};
         if (whole && Side::has_parts(unpacked)) {
           product(PackTile<A, Side>(unpacked, packed + tile, next_panel));
           continue;

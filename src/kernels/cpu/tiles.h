@@ -81,12 +81,12 @@ void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit
               int64_t depth, bool add, Part part, F& beside) {
   for (int64_t row = 0; row < rows; row += kTileRows) {
     const int64_t end = row + kTileRows;
-    const auto up_to = [](int64_t some, int64_t all) { return some < all ? some : all; };
-    const int64_t wanted = part == Part::kLowerResult ? up_to(padded(end), columns) : columns;
+    const int64_t wanted = part == Part::kLowerResult ? smaller(padded(end), columns) : columns;
     const int64_t first = part == Part::kUpperLeft ? row / Arithmetic::kNumbers : 0;
-    const int64_t last = part == Part::kLowerLeft
-                             ? up_to((end + Arithmetic::kNumbers - 1) / Arithmetic::kNumbers, depth)
-                             : depth;
+    const int64_t last =
+        part == Part::kLowerLeft
+            ? smaller((end + Arithmetic::kNumbers - 1) / Arithmetic::kNumbers, depth)
+            : depth;
     const auto* left = a.data + row * a.row_stride + first * a.unit_stride;
     int64_t column = 0;
     for (; column + kTileVectors * kLanes <= wanted; column += kTileVectors * kLanes) {
@@ -167,7 +167,7 @@ void pack_rotated(Vectors<T> x, Angles angles, int64_t count, int64_t size, floa
                   typename A::Unit* rows, int64_t stride) {
   auto* rotated = reinterpret_cast<T*>(memory);
   for (int64_t left = count; left > 0; left -= kAttentionBlock) {
-    const int64_t some = left < kAttentionBlock ? left : kAttentionBlock;
+    const int64_t some = smaller(left, kAttentionBlock);
     for (int64_t i = 0; i < some; ++i) {
       if (i + kPrefetchRows < left) {
         fetch(x.data + kPrefetchRows * x.stride, size * int64_t{sizeof(T)});

@@ -19,6 +19,8 @@ namespace lmtrain::LMTRAIN_ISA {
 inline constexpr int64_t kPad = 16;
 inline int64_t padded(int64_t count) { return (count + kPad - 1) / kPad * kPad; }
 
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 // Copies like memcpy, without a call: most of what products copy is a few vectors long.
 inline void copy_bytes(const void* in, int64_t bytes, void* out) {
   const auto* from = static_cast<const char*>(in);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "base/error.h"
@@ -212,6 +213,17 @@ inline constexpr int kPack = 16 / sizeof(T);
 // Returns whether packs of `bytes` may begin at p; true for null, for an array that is absent.
 inline bool aligned_to(size_t bytes, const void* p) {
   return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
+
+// Returns whether packs of 16 bytes may begin at each of these addresses.
+inline bool all_aligned(std::initializer_list<const void*> memory) {
+  return std::ranges::all_of(memory, [](const void* p) { return aligned_to(16, p); });
+}
+
+// Returns whether rows of `dim` elements in these arrays may be read in packs of 16 bytes.
+template <class T>
+bool packs_fit(int64_t dim, std::initializer_list<const void*> memory) {
+  return dim % kPack<T> == 0 && all_aligned(memory);
 }
 
 inline cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream); }

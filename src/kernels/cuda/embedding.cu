@@ -86,11 +86,9 @@ __global__ void join_chunks_kernel(const int32_t* sorted_ids, T* d_weight, float
   }
 }
 
-int64_t num_chunks(int64_t count) { return (count + kChunk - 1) / kChunk; }
-
 }  // namespace
 
-int64_t embedding_partials(int64_t count) { return num_chunks(count) * kNumParts; }
+int64_t embedding_partials(int64_t count) { return (count + kChunk - 1) / kChunk * kNumParts; }
 
 void embedding_backward(const Call& call, const void* dy, const int32_t* sorted_ids,
                         const int64_t* order, void* d_weight, float* partial, int64_t count,
@@ -98,9 +96,7 @@ void embedding_backward(const Call& call, const void* dy, const int32_t* sorted_
   if (count == 0) return;
   const unsigned blocks = num_blocks(count, kChunk);
   with_element(call.type, [&]<class T>(T) {
-    const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, d_weight) &&
-                         aligned_to(16, partial);
-    with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
+    with_width<kPack<T>>(packs_fit<T>(dim, {dy, d_weight, partial}), [&]<int W>(Width<W>) {
       sum_chunks_kernel<T, W><<<blocks, num_threads(dim / W, kBlock), 0, stream_of(call)>>>(
           static_cast<const T*>(dy), sorted_ids, order, static_cast<T*>(d_weight), partial, count,
           dim);

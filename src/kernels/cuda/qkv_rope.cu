@@ -96,13 +96,6 @@ bool packs_fit(const HeadsView& view) {
          view.head_stride % kElements == 0 && view.row_stride % kElements == 0;
 }
 
-// The same for a packed row and the angles, which are fp32: 8 angles are two words of 16 bytes.
-template <class T>
-bool packs_fit(const void* packed, const float* cos, const float* sin, const RopeShape& shape) {
-  return shape.half % kPack<T> == 0 && aligned_to(16, packed) && aligned_to(16, cos) &&
-         aligned_to(16, sin);
-}
-
 }  // namespace
 
 void qkv_rope_forward(const Call& call, void* qkv, const float* cos, const float* sin,
@@ -110,7 +103,8 @@ void qkv_rope_forward(const Call& call, void* qkv, const float* cos, const float
   const int64_t positions = shape.batch * shape.length;
   if (positions == 0) return;
   with_element(call.type, [&]<class T>(T) {
-    with_width<kPack<T>>(packs_fit<T>(qkv, cos, sin, shape), [&]<int W>(Width<W>) {
+    // The angles are fp32: 8 of them are two words of 16 bytes.
+    with_width<kPack<T>>(packs_fit<T>(shape.half, {qkv, cos, sin}), [&]<int W>(Width<W>) {
       const int64_t items = (shape.num_heads + shape.num_kv_heads) * (shape.half / W);
       rotate_kernel<T, W>
           <<<num_blocks(positions, 1), num_threads(items, kBlock), 0, stream_of(call)>>>(
@@ -127,7 +121,7 @@ void qkv_rope_backward(const Call& call, const HeadsView& dq, const HeadsView& d
   if (positions == 0) return;
   const Heads heads = {dq, dk, dv};
   with_element(call.type, [&]<class T>(T) {
-    const bool aligned = packs_fit<T>(d_qkv, cos, sin, shape) && packs_fit<T>(dq) &&
+    const bool aligned = packs_fit<T>(shape.half, {d_qkv, cos, sin}) && packs_fit<T>(dq) &&
                          packs_fit<T>(dk) && packs_fit<T>(dv);
     with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
       const int64_t items = (shape.num_heads + 2 * shape.num_kv_heads) * (shape.half / W);

@@ -185,8 +185,7 @@ void rms_norm_forward(const Call& call, const void* x, const void* residual, con
                       void* h, void* y, float* rstd, int64_t rows, int64_t dim, float eps) {
   if (rows == 0) return;
   with_element(call.type, [&]<class T>(T) {
-    const bool aligned = dim % kPack<T> == 0 && aligned_to(16, x) && aligned_to(16, residual) &&
-                         aligned_to(16, weight) && aligned_to(16, h) && aligned_to(16, y);
+    const bool aligned = packs_fit<T>(dim, {x, residual, weight, h, y});
     with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
       const auto launch = [&](auto forward, unsigned threads, int64_t rows_of_block) {
         forward<<<num_blocks(rows, rows_of_block), threads, 0, stream_of(call)>>>(
@@ -209,9 +208,7 @@ void rms_norm_backward(const Call& call, const void* dy, const void* dh, const v
                        int64_t rows, int64_t dim) {
   int64_t partials = 0;
   with_element(call.type, [&]<class T>(T) {
-    const bool aligned = dim % kPack<T> == 0 && aligned_to(16, dy) && aligned_to(16, dh) &&
-                         aligned_to(16, h) && aligned_to(16, weight) && aligned_to(16, dx) &&
-                         aligned_to(16, partial);
+    const bool aligned = packs_fit<T>(dim, {dy, dh, h, weight, dx, partial});
     if (rows > 0) {
       with_width<kPack<T>>(aligned, [&]<int W>(Width<W>) {
         const unsigned threads = num_threads(dim / W, kBackwardBlock);

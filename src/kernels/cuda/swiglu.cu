@@ -1,6 +1,4 @@
 // SwiGLU on a GPU: one pass, each block over a part of one row.
-#include <initializer_list>
-
 #include "kernels/cuda/common.cuh"
 
 namespace lmtrain::cuda {
@@ -91,12 +89,6 @@ __global__ void backward_kernel(const T* dy, const T* gate_up, T* d_gate_up, T* 
     }
   });
   if (amax != nullptr) largest.template raise<T>(amax);
-}
-
-template <class T>
-bool packs_fit(int64_t dim, std::initializer_list<const void*> memory) {
-  return dim % kPack<T> == 0 &&
-         std::ranges::all_of(memory, [](const void* x) { return aligned_to(16, x); });
 }
 
 // x counts rows (up to 2^31), y counts parts of a row.

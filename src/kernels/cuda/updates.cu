@@ -111,8 +111,7 @@ void with_types(const Call& call, const void* working, int64_t count, bool all_f
 
 void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, const float* grad,
            void* working, int64_t count, const AdamWConstants* constants) {
-  const bool all_fp32 = aligned_to(16, master) && aligned_to(16, exp_avg) &&
-                        aligned_to(16, exp_avg_sq) && aligned_to(16, grad);
+  const bool all_fp32 = all_aligned({master, exp_avg, exp_avg_sq, grad});
   with_types(call, working, count, all_fp32, [&]<class T, int W>(T, Width<W>, unsigned blocks) {
     adamw_kernel<T, W><<<blocks, kBlock, 0, stream_of(call)>>>(
         master, exp_avg, exp_avg_sq, grad, static_cast<T*>(working), count, constants);
@@ -122,7 +121,7 @@ void adamw(const Call& call, float* master, float* exp_avg, float* exp_avg_sq, c
 
 void lion(const Call& call, float* master, float* exp_avg, const float* grad, void* working,
           int64_t count, const LionConstants* constants) {
-  const bool all_fp32 = aligned_to(16, master) && aligned_to(16, exp_avg) && aligned_to(16, grad);
+  const bool all_fp32 = all_aligned({master, exp_avg, grad});
   with_types(call, working, count, all_fp32, [&]<class T, int W>(T, Width<W>, unsigned blocks) {
     lion_kernel<T, W><<<blocks, kBlock, 0, stream_of(call)>>>(
         master, exp_avg, grad, static_cast<T*>(working), count, constants);
@@ -133,9 +132,7 @@ void lion(const Call& call, float* master, float* exp_avg, const float* grad, vo
 void ademamix(const Call& call, float* master, float* exp_avg, float* exp_avg_slow,
               float* exp_avg_sq, const float* grad, void* working, int64_t count,
               const AdEMAMixConstants* constants) {
-  const bool all_fp32 = aligned_to(16, master) && aligned_to(16, exp_avg) &&
-                        aligned_to(16, exp_avg_slow) && aligned_to(16, exp_avg_sq) &&
-                        aligned_to(16, grad);
+  const bool all_fp32 = all_aligned({master, exp_avg, exp_avg_slow, exp_avg_sq, grad});
   with_types(call, working, count, all_fp32, [&]<class T, int W>(T, Width<W>, unsigned blocks) {
     ademamix_kernel<T, W>
         <<<blocks, kBlock, 0, stream_of(call)>>>(master, exp_avg, exp_avg_slow, exp_avg_sq, grad,
