@@ -129,6 +129,11 @@ std::string why_not_writable(const fs::path& folder) {
   return "";
 }
 
+fs::path with_suffix(fs::path path, const char* suffix) {
+  path += suffix;
+  return path;
+}
+
 fs::path without_final_slash(const fs::path& path) {
   return path.has_filename() || !path.has_relative_path() ? path : path.parent_path();
 }

@@ -49,7 +49,10 @@ std::vector<std::string> list_folder_if_there(const std::filesystem::path& folde
 // Returns why this process cannot create files in `folder`, in the system's words; empty if it can.
 std::string why_not_writable(const std::filesystem::path& folder);
 
-// Returns `path` without a slash at its end: "runs/a" for "runs/a/". "/" stays.
+// Returns the path with `suffix` at its end, such as ".tmp". Does not look at the file system.
+std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix);
+// Returns `path` without a slash at its end: "runs/a" for "runs/a/". "/" stays. Does not look at
+// the file system.
 std::filesystem::path without_final_slash(const std::filesystem::path& path);
 
 // Returns `path` as an absolute path without "." and "..". A slash at the end stays. Links keep

@@ -155,11 +155,6 @@ void FileLock::release() noexcept {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-fs::path with_suffix(fs::path path, const char* suffix) {
-  path += suffix;
-  return path;
-}
-
 FileSum write_file_synced(const fs::path& path, std::string_view bytes) {
   FileWriter writer(path);
   writer.write(bytes);

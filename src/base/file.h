@@ -99,8 +99,6 @@ class FileLock {
   int fd_ = -1;
 };
 
-// Returns the path with `suffix` at its end, such as ".tmp".
-std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix);
 // Returns the bytes of a small file. Throws Error(kData) when it has more than kMostOfSmallFile
 // bytes (read_file.h, which has functions for larger ones).
 std::string read_file(const std::filesystem::path& path);

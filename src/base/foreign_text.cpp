@@ -39,10 +39,10 @@ constexpr const char* kUtf32 =
     "UTF-32 text: convert it with iconv -f UTF-32 -t UTF-8 FILE > NEW_FILE";
 
 constexpr std::array kOrderMarks = {
-    MagicBytes{bytes_of("\xFF\xFE\0\0"), kUtf32},
-    MagicBytes{bytes_of("\0\0\xFE\xFF"), kUtf32},
-    MagicBytes{bytes_of("\xFF\xFE"), kUtf16},
-    MagicBytes{bytes_of("\xFE\xFF"), kUtf16},
+    MagicBytes{literal_bytes("\xFF\xFE\0\0"), kUtf32},
+    MagicBytes{literal_bytes("\0\0\xFE\xFF"), kUtf32},
+    MagicBytes{literal_bytes("\xFF\xFE"), kUtf16},
+    MagicBytes{literal_bytes("\xFE\xFF"), kUtf16},
 };
 
 constexpr const char* kPage =

@@ -44,7 +44,8 @@ class ProgressBar {
   // Counts bytes that an earlier pass has done. They count in the share done, but not in the speed.
   void skip(uint64_t bytes) { skipped_bytes_ += bytes; }
   // Counts the bytes of one file up to `bytes`, but never more than its `size`, nor less than
-  // before. `counted` is what was counted of the file, 0 at first.
+  // before. `counted`, 0 at first, is what was counted of this file; reach() moves it on. Throws
+  // like advance().
   void reach(uint64_t bytes, uint64_t size, uint64_t& counted);
   // Logs a note with the result of the pass and how long it took: "reading  9 documents in 3s".
   void finish(std::string_view result);

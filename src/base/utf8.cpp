@@ -103,6 +103,7 @@ void append_replacing_malformed(std::string& out, std::string_view text) {
 
 std::string replacing_malformed(std::string_view text) {
   std::string valid;
+  valid.reserve(text.size());
   append_replacing_malformed(valid, text);
   return valid;
 }

@@ -31,7 +31,8 @@ void append_replacing_malformed(std::string& out, std::string_view text);
 // Returns `text` with U+FFFD for each byte that is no part of a valid character.
 std::string replacing_malformed(std::string_view text);
 
-// Returns the beginning of `text`: at most `most` bytes, and no part of a valid character.
+// Returns the first `most` bytes of `text`, or fewer so that no character is cut. Malformed bytes
+// stay.
 std::string_view utf8_prefix(std::string_view text, size_t most);
 
 // Appends the bytes of one character. Requires a code point below 0x110000 that is no surrogate.

@@ -14,7 +14,8 @@
 namespace lmtrain {
 namespace {
 
-// Returns the checkpoint as its state.json describes it; only its step if its state is damaged.
+// Returns the checkpoint as its state.json describes it. Its loss is unknown if the state is of
+// another step; only its step is known if the state is damaged.
 SavedCheckpoint describe_checkpoint(const RunFolder& run, int64_t step,
                                     const EvaluationHistory& evaluations) {
   SavedCheckpoint saved{.step = step};

@@ -31,9 +31,9 @@ class GlooLink final : public RangeExchange {
   // them: a tensor on a GPU goes through host memory.
   using GpusOf = std::function<DeviceExchange*(const at::Tensor& values)>;
 
-  // `timeout` is the timeout of the run (distributed/processes.h). If `keeps_order`,
-  // reduce_scatter() adds tensors of GPUs in the order of tensors in host memory. `heartbeat` must
-  // outlive this object.
+  // `timeout` is the timeout of the run (distributed/processes.h). `gpus_of` must not be
+  // empty. If `keeps_order`, reduce_scatter() adds tensors of GPUs in the order of tensors in host
+  // memory. `heartbeat` must outlive this object.
   GlooLink(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, Heartbeat& heartbeat,
            std::chrono::milliseconds timeout, GpusOf gpus_of, bool keeps_order);
   ~GlooLink() override;

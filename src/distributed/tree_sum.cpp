@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "device/torch_headers.h"
+#include "distributed/ranges.h"
 
 namespace lmtrain {
 namespace {
@@ -33,11 +34,16 @@ ElementRange kept_by(const std::vector<ElementRange>& ranges, int rank, int bit)
 }
 
 // Returns the number of messages in a round: the same for all ranks, so that all make the same
-// number of exchanges.
+// number of exchanges. Throws Error(kInternal), on all ranks alike, if a rank would add to elements
+// that it gives away.
 int64_t count_messages(const std::vector<ElementRange>& ranges, int bit, int64_t message) {
   int64_t longest = 1;
-  for (int rank = 0; rank < 2 * bit; ++rank)  // the others keep the same elements
-    longest = std::max(longest, kept_by(ranges, rank, bit).size);
+  for (int rank = 0; rank < 2 * bit; ++rank) {  // the others keep the same elements
+    const ElementRange kept = kept_by(ranges, rank, bit);
+    if (common(kept, kept_by(ranges, rank ^ bit, bit)).size > 0)
+      throw Error(ErrorKind::kInternal, "the ranges of a sum overlap");
+    longest = std::max(longest, kept.size);
+  }
   return (longest + message - 1) / message;
 }
 

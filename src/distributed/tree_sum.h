@@ -35,6 +35,7 @@ inline constexpr int64_t kHostMessage = int64_t{1} << 20;
 inline constexpr int64_t kDeviceMessage = int64_t{1} << 22;
 
 // tree_sum() and tree_gather() throw Error(kInternal) unless the number of ranks is a power of two.
+// tree_sum() throws it for ranges that overlap too.
 //
 // Replaces this rank's range of `flat` by its sum over all ranks; other elements are partial sums
 // afterwards. A message has at most `message` >= 1 elements. Needs the memory of one message beside

@@ -26,7 +26,7 @@ inline constexpr double kFp32Factor = 2.0;
 void resolve_eval_tokens(Config& config, const PreparedData& data);
 
 // Returns the tokens of the whole run, where a pass over the text has `text_tokens`: targets, or
-// positions if train.steps is given.
+// positions if train.steps is given. Returns 0 while the length is known only as a time.
 double run_tokens(const Config& config, double text_tokens);
 // Estimates how many evaluations a run with held-out text has, the first and the last included.
 // Every position counts as a target, so that no batch needs to be planned. If `eval.every` is a

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/examine.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/read_file.h"

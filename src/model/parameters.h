@@ -75,7 +75,7 @@ class Parameters {
   // Returns the same in releasable host memory, of which only written pages take room
   // (device/releasable_memory.h).
   static Parameters releasable(ParameterLayout layout, at::ScalarType working_dtype);
-  // Takes these tensors, [flat_size] each. `working` may be `master`.
+  // Takes these tensors, [flat_size] each, whose gaps must be zero. `working` may be `master`.
   Parameters(ParameterLayout layout, at::Tensor master, at::Tensor working);
 
   // Sets masters and working weights as transformers initialises them: normal(0, initializer_range)

@@ -1,6 +1,6 @@
 // Multiplies matrices by the fastest product: on some processors ours (kernels/cpu/gemm.h), else
 // libtorch's. The choice depends on processor, dtype, shape and strides, never on timing. Operands
-// of a product have one dtype and device, and any strides. Nothing here has a gradient: call it
+// of a product have one dtype and device, and any strides. No product here has a gradient: call it
 // where autograd does not record, as in the forward and backward of an operator.
 #pragma once
 

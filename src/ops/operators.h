@@ -159,7 +159,8 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight,
                                 const at::Tensor& targets, const at::Tensor& scale, double z_loss,
                                 std::optional<int64_t> chunk = std::nullopt);
 // Returns the loss of each position: losses_N in fp32, 0 where the target is below 0, without a
-// gradient. linear_cross_entropy is their sum, taken in fp64, times `scale`.
+// gradient. With our kernels linear_cross_entropy without z_loss is their sum, taken in fp64, times
+// `scale`; libtorch's composition sums in the dtype of the loss.
 at::Tensor linear_cross_entropies(const at::Tensor& x, const at::Tensor& weight,
                                   const at::Tensor& targets);
 // Returns the number of positions of a chunk, if none is given; at least 1024.

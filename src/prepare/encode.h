@@ -34,8 +34,8 @@ struct DocumentEncoder {
 
   // Calls `sink` on the calling thread for each document in order, from `from` on, or for each part
   // of a document that `held_out` cuts. `action` names the pass in the progress line. Returns the
-  // counts of all files as Corpus::read_file() does. Throws the errors of Corpus::read_file() and
-  // of `sink`, and:
+  // sum of what Corpus::read_file() returns for the files that it read. Throws the errors of
+  // Corpus::read_file() and of `sink`, and:
   //   Error(kData)    the tokenizer lacks a BOS or EOS that is asked for, or cannot encode a text
   //   Error(kMemory)  memory ran out, or the system refused a thread
   NoDocuments encode(DocumentBatches& documents, const HoldOut& held_out, const std::string& action,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/examine.h"
 #include "base/hash.h"
 
 namespace lmtrain {

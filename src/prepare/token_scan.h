@@ -75,7 +75,7 @@ class TextBytes {
 ScannedTokens scan_token_files(const std::vector<SourceFile>& files, const Tokenizer& tokenizer,
                                const TokenScanOptions& options, const std::string& action);
 
-// Copies ids of a scanned file, `mapped`, from its token `begin` on: as many as `ids` has. Throws
+// Fills `ids` with the tokens of the scanned file `mapped`, from its token `begin` on. Throws
 // Error(kData) where the file became shorter since the scan.
 void copy_document_ids(const MappedFile& mapped, const ReferencedFile& file, uint64_t begin,
                        std::span<int32_t> ids);

@@ -1,4 +1,4 @@
-// The readers of Arrow's formats share these functions. Only the readers arrow_*.cpp of this folder
+// The readers of Arrow's formats share these functions. Only the files arrow_* of this folder
 // include this header.
 #pragma once
 

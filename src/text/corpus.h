@@ -50,9 +50,9 @@ struct Corpus {
 
 // Throws Error(kMemory) for a document of this file that does not fit in memory.
 [[noreturn]] void fail_out_of_memory(const std::filesystem::path& path);
-// Rethrows the exception of reading `file`; call it in a handler. A file that is still being
-// written looks damaged: it is named as changed where it was. std::bad_alloc becomes
-// fail_out_of_memory().
+// Rethrows the exception at hand, of reading `file`; call it in a handler. For Error(kData) it
+// first calls require_unchanged(), since a file that is still being written looks damaged. It turns
+// std::bad_alloc into fail_out_of_memory().
 [[noreturn]] void rethrow_of(const SourceFile& file);
 
 // CorpusCounts are the counts that a pass reports to people.

@@ -154,7 +154,8 @@ IdColumns IdFiles::columns(const fs::path& path, const std::string& container,
                            const std::string& text_field) {
   if (container == "parquet") return find_parquet_ids(path, text_field);
   if (container == "arrow") return find_arrow_ids(path, text_field);
-  return find_mds_ids(path, text_field);
+  if (container == "mds") return find_mds_ids(path, text_field);
+  throw Error(ErrorKind::kInternal, str(shown(path), " has no columns of ids"));
 }
 
 IdReader IdFiles::open(const fs::path& path, const std::string& container,

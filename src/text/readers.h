@@ -125,10 +125,6 @@ std::unique_ptr<DocumentReader> open_arrow(const std::filesystem::path& path,
                                            const std::string& column, int64_t first,
                                            uint64_t max_document);
 
-// Throws Error(kData) with the names of the columns, and the one that is near to `column`, if any.
-[[noreturn]] void fail_missing_column(const std::filesystem::path& path, const std::string& column,
-                                      const std::vector<std::string>& names);
-
 // Returns the reader of a table as text, whose first line names the columns. Positions are numbers
 // of rows. It throws Error(kData) with file and line for a row with more or fewer fields than
 // columns, and for quotes that are not closed.
@@ -138,6 +134,10 @@ std::unique_ptr<DocumentReader> open_csv(const std::filesystem::path& path,
 // Returns the columns that the first line of such a table names; none where it is damaged. Throws
 // the errors of open_bytes() (byte_stream.h), and Error(kIo).
 std::vector<std::string> csv_columns(const std::filesystem::path& path, char separator);
+
+// Throws Error(kData) with the names of the columns, and the one that is near to `column`, if any.
+[[noreturn]] void fail_missing_column(const std::filesystem::path& path, const std::string& column,
+                                      const std::vector<std::string>& names);
 // Returns the reader of one JSON array, of objects with the text in `field` (json_line.h) or of
 // strings.
 std::unique_ptr<DocumentReader> open_json_array(const std::filesystem::path& path,

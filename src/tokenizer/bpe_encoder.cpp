@@ -1,6 +1,7 @@
 #include "tokenizer/bpe_encoder.h"
 
 #include "base/utf8.h"
+#include "tokenizer/uncut_text.h"
 
 namespace lmtrain {
 namespace {
@@ -16,7 +17,7 @@ void BpeEncoder::encode(std::string_view text, Scratch& scratch, std::vector<int
   ids.clear();
   text = normalizer_.normalize(text, adds_prefix, scratch.text_);
   // A word ends at the first boundary across which no piece reaches.
-  encode_parts(
+  encode_by_words(
       text, scratch.cache_,
       [&](char32_t before, char32_t next) { return !table_.joins(before, next); },
       [&](std::string_view word) -> std::span<const int32_t> {

@@ -9,17 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "base/text.h"
-
 namespace lmtrain {
-
-// Throws Error(kData): a document has `num_bytes` bytes between which the tokenizer cannot cut it.
-[[noreturn]] inline void fail_uncut(size_t num_bytes) {
-  throw Error(ErrorKind::kData, str("a document has ", num_bytes,
-                                    " bytes without a place where the tokenizer could cut it; "
-                                    "split it into several documents"));
-}
 
 // The join of two neighbours. The rank is kNone if they cannot be joined.
 struct BpeJoin {
@@ -35,15 +25,17 @@ class BpeMerge {
   struct Node {
     int32_t symbol;
     bool is_fixed;   // never joined
-    uint32_t begin;  // byte in the word
+    uint32_t begin;  // what add() was given
     uint32_t previous;
     uint32_t next;
     BpeJoin join;  // join with the next node
   };
 
   void clear() { nodes_.clear(); }
+  // Appends a symbol that may be joined.
+  void add(int32_t symbol) { add(symbol, /*is_fixed=*/false, /*begin=*/0); }
   // Appends a symbol. `begin` is for the caller, who finds it in the node: merge() does not use it.
-  void add(int32_t symbol, bool is_fixed = false, uint32_t begin = 0) {
+  void add(int32_t symbol, bool is_fixed, uint32_t begin) {
     const auto index = static_cast<uint32_t>(nodes_.size());
     nodes_.push_back({symbol, is_fixed, begin, index - 1, index + 1, {}});
   }

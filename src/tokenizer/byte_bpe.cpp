@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "tokenizer/uncut_text.h"
 
 namespace lmtrain {
 namespace {

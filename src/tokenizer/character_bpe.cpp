@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/text_steps.h"
+#include "tokenizer/uncut_text.h"
 
 namespace lmtrain {
 
@@ -81,7 +82,7 @@ void CharacterBpe::encode_word(std::string_view word, Scratch& scratch,
     ids.push_back(id);
     return;
   }
-  encode_parts(
+  encode_by_words(
       word, scratch.cache_, [&](char32_t before, char32_t next) { return may_cut(before, next); },
       [&](std::string_view part) -> std::span<const int32_t> {
         encode_part(part, scratch);

@@ -2,12 +2,15 @@
 
 #include <cstddef>
 
+#include "base/bytes.h"
+
 namespace lmtrain {
 
 CharacterTable::CharacterTable(std::string_view bytes) {
   if (bytes.empty()) return;
-  const uint32_t size = little_endian(bytes);
-  for (uint32_t at = 4; at < 4 + size; at += 4) units_.push_back({little_endian(bytes.substr(at))});
+  const auto size = value_at<uint32_t>(bytes.data());
+  for (uint32_t at = 4; at < 4 + size; at += 4)
+    units_.push_back({value_at<uint32_t>(bytes.data() + at)});
   replacements_ = bytes.substr(4 + size_t{size});
 }
 

@@ -9,14 +9,6 @@
 
 namespace lmtrain {
 
-// Returns the number in the first four bytes, of which the first is the lowest.
-inline uint32_t little_endian(std::string_view bytes) {
-  uint32_t value = 0;
-  for (unsigned i = 0; i < 4; ++i)
-    value |= uint32_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  return value;
-}
-
 // A unit of the double array that leads to the replacements. From a node at position p the byte b
 // leads to the unit p ^ b if that has the label b. The unit says where the next node is, and
 // whether a text ends here, whose value is then the unit at the position of that node.

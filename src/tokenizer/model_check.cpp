@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "tokenizer/character_table.h"
@@ -42,7 +43,7 @@ class Trie {
   };
 
   TrieUnit unit(uint32_t position) const {
-    return {little_endian(bytes_.substr(4 * size_t{position}))};
+    return {value_at<uint32_t>(bytes_.data() + 4 * size_t{position})};
   }
 
   void enter(uint32_t position) {
@@ -157,7 +158,7 @@ std::string pieces_problem(const SentencePieceModel& model) {
 std::string table_problem(std::string_view table) {
   constexpr size_t kSizeBytes = 4;
   if (table.size() < kSizeBytes) return "it is cut short";
-  const size_t trie_size = little_endian(table);
+  const auto trie_size = size_t{value_at<uint32_t>(table.data())};
   const std::string_view rest = table.substr(kSizeBytes);
   if (trie_size >= rest.size())
     return str("its trie of ", trie_size, " bytes does not fit into ", rest.size());

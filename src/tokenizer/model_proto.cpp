@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "tokenizer/character_table.h"
+#include "base/bytes.h"
 #include "tokenizer/text_steps.h"
 
 namespace lmtrain {
@@ -90,7 +90,7 @@ class Fields {
   bool is_float(uint64_t number) const { return number_ == number && type_ == kFixed32; }
   bool is_bytes(uint64_t number) const { return number_ == number && type_ == kDelimited; }
   uint64_t integer() const { return value_; }
-  float float_value() const { return std::bit_cast<float>(little_endian(bytes_)); }
+  float float_value() const { return value_at<float>(bytes_.data()); }
   std::string_view bytes() const { return bytes_; }
 
  private:

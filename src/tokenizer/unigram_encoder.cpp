@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "tokenizer/bpe_merge.h"
 #include "tokenizer/text_steps.h"
+#include "tokenizer/uncut_text.h"
 
 namespace lmtrain {
 namespace {

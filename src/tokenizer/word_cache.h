@@ -1,7 +1,7 @@
 // Keeps words already encoded, with their ids, in tables of at most 12 MiB; in a full table a new
 // word replaces an old one. Two words of up to 15 bytes with up to 4 ids, as most are, share a
 // cache line; each other word has a line of its own. One thread at a time may use a cache; the
-// caches of several threads may exchange words.
+// caches of several threads may exchange words. encode_by_words() encodes a text with a cache.
 #pragma once
 
 #include <algorithm>
@@ -244,11 +244,11 @@ class WordCache {
 };
 
 // Cuts `text`, which is valid UTF-8, between two characters wherever may_cut(before, next) is true.
-// Calls add(ids) for each part, in order. The ids come from `cache`; for a part that the cache does
-// not have, they come from encode(part), and the cache gets them.
+// Calls add(ids) for each word, in order. The ids come from `cache`; for a word that the cache does
+// not have, they come from encode(word), and the cache gets them.
 template <class MayCut, class Encode, class Add>
-void encode_parts(std::string_view text, WordCache& cache, const MayCut& may_cut,
-                  const Encode& encode, const Add& add) {
+void encode_by_words(std::string_view text, WordCache& cache, const MayCut& may_cut,
+                     const Encode& encode, const Add& add) {
   const char* const end = text.data() + text.size();
   while (!text.empty()) {
     char32_t before = 0;
@@ -260,21 +260,21 @@ void encode_parts(std::string_view text, WordCache& cache, const MayCut& may_cut
       before = next;
       size += size_of_next;
     }
-    const std::string_view part = text.substr(0, size);
+    const std::string_view word = text.substr(0, size);
     text.remove_prefix(size);
     if (size > WordCache::kLongestWord) {
-      add(encode(part));
+      add(encode(word));
       continue;
     }
-    const WordCache::Key key = cache.key(part, end);
+    const WordCache::Key key = cache.key(word, end);
     std::array<int32_t, WordCache::kMostIds> found;
-    if (const size_t count = cache.find(part, key, found.data()); count > 0) {
+    if (const size_t count = cache.find(word, key, found.data()); count > 0) {
       add(std::span<const int32_t>(found).first(count));
       continue;
     }
-    const std::span<const int32_t> ids = encode(part);
+    const std::span<const int32_t> ids = encode(word);
     add(ids);
-    cache.insert(part, key, ids);
+    cache.insert(word, key, ids);
   }
 }
 

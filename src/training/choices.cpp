@@ -135,7 +135,8 @@ void require_shape(const ModelConfig& model) {
                   ", which do not divide each other in this order; give these three"));
 }
 
-// If it makes a choice, it leaves batch.micro_tokens open unless that is given.
+// Makes every choice in `config`. After a choice batch.micro_tokens is open unless it is given:
+// resolve_micro_tokens() comes next.
 void resolve_choices(Config& config, const PreparedData& data, int num_processes,
                      const Processes& processes) {
   const bool recipe = takes_recipe(config);

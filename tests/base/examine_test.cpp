@@ -117,6 +117,12 @@ TEST(AbsolutePath, LeavesALinkedFolderAsTheSystemDoes) {
   EXPECT_EQ(absolute_path(folder / "link" / ".." / "b" / ".." / "c" / "file"), a / "c" / "file");
 }
 
+TEST(WithoutFinalSlash, LeavesWhatThePathNames) {
+  for (const auto& [path, wanted] : std::vector<std::pair<fs::path, fs::path>>{
+           {"", ""}, {"/", "/"}, {"a", "a"}, {"a/", "a"}, {"a//", "a"}, {"/a/b/", "/a/b"}})
+    EXPECT_EQ(without_final_slash(path).native(), wanted.native());
+}
+
 }  // namespace
 
 }  // namespace lmtrain

@@ -333,6 +333,24 @@ TEST(BufferedFile, WhatIsNotThereIsADataError) {
   error_of(ErrorKind::kData, [&] { BufferedFile(folder / "none", kept); });
 }
 
+TEST(ReadFully, GoesOnUntilTheEnd) {
+  struct OneByteAtATime {
+    std::string_view left;
+    size_t read(char* out, size_t size) {
+      const size_t count = std::min({size, left.size(), size_t{1}});
+      left.copy(out, count);
+      left.remove_prefix(count);
+      return count;
+    }
+  } reader{"abcde"};
+  std::string bytes(3, '\0');
+  EXPECT_EQ(read_fully(reader, bytes.data(), 3), 3);
+  EXPECT_EQ(bytes, "abc");
+  EXPECT_EQ(read_fully(reader, bytes.data(), 3), 2);
+  EXPECT_EQ(bytes.substr(0, 2), "de");
+  EXPECT_EQ(read_fully(reader, bytes.data(), 3), 0);
+}
+
 }  // namespace
 
 }  // namespace lmtrain

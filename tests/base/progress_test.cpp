@@ -48,6 +48,16 @@ TEST(ProgressLine, CommandsAndLongPathsStayWhole) {
   EXPECT_EQ(wrapped_lines(path, 40), path);
 }
 
+TEST(ProgressBar, ReachesNeitherMoreThanTheFileNorLessThanBefore) {
+  ProgressBar progress("reading", 10);
+  uint64_t counted = 0;
+  for (const auto& [bytes, wanted] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{4, 4}, {3, 4}, {12, 10}, {0, 10}}) {
+    progress.reach(bytes, /*size=*/10, counted);
+    EXPECT_EQ(counted, wanted);
+  }
+}
+
 }  // namespace
 
 }  // namespace lmtrain

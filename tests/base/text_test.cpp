@@ -140,6 +140,14 @@ TEST(DottedKey, IsCutAtEachDot) {
   EXPECT_EQ(key_parts(".a..b."), Parts({"", "a", "", "b", ""}));
 }
 
+TEST(QuotedList, EndsWithDotsWhereThereAreMore) {
+  const std::vector<std::string> names = {"a", "b\n", "c"};
+  EXPECT_EQ(quoted_list({}, 2), "");
+  EXPECT_EQ(quoted_list({"a"}, 2), "\"a\"");
+  EXPECT_EQ(quoted_list(names, 3), "\"a\", \"b\\n\", \"c\"");
+  EXPECT_EQ(quoted_list(names, 2), "\"a\", \"b\\n\", ...");
+}
+
 }  // namespace
 
 }  // namespace lmtrain

@@ -85,5 +85,22 @@ TEST(Utf8, DecodesEveryCodePoint) {
   }
 }
 
+TEST(Utf8, APrefixCutsNoCharacter) {
+  const std::string text = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80";  // 1, 2, 3 and 4 bytes
+  const size_t wanted[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+  for (size_t most = 0; most < std::size(wanted); ++most)
+    EXPECT_EQ(utf8_prefix(text, most), text.substr(0, wanted[most])) << most;
+  EXPECT_EQ(utf8_prefix("a\xFF\xFE", 2), "a\xFF");
+  EXPECT_EQ(utf8_prefix("\x80\x80\x80", 2), "");
+}
+
+TEST(Utf8, ReplacesLikeTheFunctionThatAppends) {
+  for (const std::string text : {"", "plain", "a\xFF\xC3", "\xC3\xA4\x80"}) {
+    std::string appended;
+    append_replacing_malformed(appended, text);
+    EXPECT_EQ(replacing_malformed(text), appended);
+  }
+}
+
 }  // namespace
 }  // namespace lmtrain

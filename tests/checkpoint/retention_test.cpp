@@ -72,6 +72,15 @@ TEST_F(RetentionInAFolder, ALossBelongsToTheStepOfItsEvaluation) {
   EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (StepList{30, 10}));
 }
 
+// Somebody has renamed a checkpoint to another step: its loss is not a loss of that step.
+TEST_F(RetentionInAFolder, ALossOfAnotherStepDoesNotCount) {
+  write(10, 4.0, 10);
+  write(20, 3.0, 20);
+  write(30, 5.0, 30);
+  fs::rename(run.checkpoint(20), run.checkpoint(15));
+  EXPECT_EQ(left_after(30, {.keep = 1, .keep_best = 1}), (StepList{30, 10}));
+}
+
 TEST_F(RetentionInAFolder, AnEvaluationAfterTheSaveCounts) {
   write(10, 4.0, 10);
   write(20, 4.0, 10);  // a signal came before its evaluation

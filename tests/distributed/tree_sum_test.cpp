@@ -210,6 +210,14 @@ TEST(Ring, EachRankHasTheSumOfItsRangeThenAllHaveAll) {
   }
 }
 
+// Before the first exchange, so that no rank waits for another.
+TEST(TreeSum, RangesThatOverlapAreRefused) {
+  const at::Tensor flat = leaf(0, 4);
+  const Exchange exchange = [](int, const at::Tensor&, const at::Tensor&) { FAIL(); };
+  for (const int rank : {0, 1})
+    EXPECT_THROW(tree_sum(flat, {{0, 3}, {2, 2}}, rank, exchange, kHostMessage), Error);
+}
+
 }  // namespace
 
 }  // namespace lmtrain

@@ -29,6 +29,17 @@ Locations locations_of(const Corpus& corpus, const DocumentLocation& from) {
   return locations;
 }
 
+Locations locations_in_file(const Corpus& corpus, size_t file, int64_t first) {
+  Locations locations;
+  ProgressBar progress("reading", corpus.total_bytes());
+  corpus.read_file(file, first, progress,
+                   [&](std::string_view text, const DocumentLocation& location) {
+                     EXPECT_EQ(text, str(static_cast<char>('a' + file), location.position));
+                     locations.emplace_back(location.file, location.position);
+                   });
+  return locations;
+}
+
 TEST(Corpus, DocumentsKnowTheirLocationAndAPassMayBeginAtAny) {
   const Folder folder;
   folder.write("a", "a0\n\na1\na2\n");
@@ -44,6 +55,11 @@ TEST(Corpus, DocumentsKnowTheirLocationAndAPassMayBeginAtAny) {
   EXPECT_EQ(locations_of(corpus, {1, 0}), Locations({{2, 0}, {2, 1}}));
   EXPECT_EQ(locations_of(corpus, {2, 2}), Locations());
   EXPECT_EQ(locations_of(corpus, {3, 0}), Locations());
+  EXPECT_EQ(locations_in_file(corpus, 0, 0), Locations({{0, 0}, {0, 1}, {0, 2}}));
+  EXPECT_EQ(locations_in_file(corpus, 0, 2), Locations({{0, 2}}));
+  EXPECT_EQ(locations_in_file(corpus, 1, 0), Locations());
+  EXPECT_EQ(locations_in_file(corpus, 2, 1), Locations({{2, 1}}));
+  EXPECT_EQ(locations_in_file(corpus, 2, 2), Locations());
 }
 
 }  // namespace
