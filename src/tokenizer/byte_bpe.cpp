@@ -56,31 +56,30 @@ const std::optional<BpeBacktracker>& ByteBpe::backtracker() const {
 
 void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
                            IdBuffer& ids) const {
-  // The memory that the cache needs for a word is fetched while the words before are looked up.
-  // More words ahead would wait for each other.
-  constexpr size_t kAhead = 32;
-  std::array<WordCache::Key, kAhead> keys;
-  const std::span<const std::string_view> words = batch.words;
-  const auto begin_fetch = [&](size_t i) {
-    if (is_cached(words[i])) keys[i % kAhead] = scratch.cache_.key(words[i], batch.end);
-  };
-  for (size_t i = 0; i < std::min(kAhead, words.size()); ++i) begin_fetch(i);
-  int32_t* begin = ids.room(words.size() * WordCache::kMostIds);
-  int32_t* end = begin;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const WordCache::Key& key = keys[i % kAhead];
-    const std::string_view word = words[i];
-    const size_t found = is_cached(word) ? scratch.cache_.find(word, key, end) : 0;
-    end += found;
-    if (found == 0) {
+  // The memory that the cache needs for these words is fetched before they are looked up. More
+  // words at once would wait for each other.
+  constexpr size_t kAtOnce = 32;
+  std::array<WordCache::Key, kAtOnce> keys;
+  for (std::span<const std::string_view> rest = batch.words; !rest.empty();) {
+    const std::span<const std::string_view> words = rest.first(std::min(kAtOnce, rest.size()));
+    rest = rest.subspan(words.size());
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (is_cached(words[i])) keys[i] = scratch.cache_.key(words[i], batch.end);
+    }
+    int32_t* begin = ids.room(words.size() * WordCache::kMostIds);
+    int32_t* end = begin;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string_view word = words[i];
+      const size_t found = is_cached(word) ? scratch.cache_.find(word, keys[i], end) : 0;
+      end += found;
+      if (found > 0) continue;
       ids.advance(static_cast<size_t>(end - begin));
-      encode_missed_word(word, key, scratch, ids);
+      encode_missed_word(word, keys[i], scratch, ids);
       begin = ids.room((words.size() - i) * WordCache::kMostIds);
       end = begin;
     }
-    if (i + kAhead < words.size()) begin_fetch(i + kAhead);
+    ids.advance(static_cast<size_t>(end - begin));
   }
-  ids.advance(static_cast<size_t>(end - begin));
 }
 
 // Appends the ids of a word that the cache does not have. It is no part of encode_words(), so that
@@ -96,7 +95,7 @@ __attribute__((noinline)) void ByteBpe::encode_missed_word(std::string_view word
 
 // Leaves the ids in scratch.ids_.
 void ByteBpe::encode_new_word(std::string_view word, Scratch& scratch) const {
-  constexpr size_t kLong = 16;
+  constexpr size_t kLong = WordCache::kMostIds;
   const bool is_long = word.size() >= kLong && word.size() <= LongWordCache::kLongestWord;
   const uint64_t hash = is_long ? hash64(word) : 0;
   if (is_long) {

@@ -3,6 +3,7 @@
 // may use it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -20,11 +21,14 @@ class LongWordCache {
   // is a hash of the word, always by the same function.
   std::span<const int32_t> find(std::string_view word, uint64_t hash) const {
     if (places_.empty()) return {};
-    const Place& place = places_[hash % kPlaces];
-    if (place.hash != hash || place.size != word.size() || place.size == 0) return {};
-    const int32_t* const ids = memory_.data() + place.begin;
-    if (std::memcmp(ids + place.num_ids, word.data(), word.size()) != 0) return {};
-    return {ids, place.num_ids};
+    for (const size_t i : places_of(hash)) {
+      const Place& place = places_[i];
+      if (place.hash != hash || place.size != word.size() || place.size == 0) continue;
+      const int32_t* const ids = memory_.data() + place.begin;
+      if (std::memcmp(ids + place.num_ids, word.data(), word.size()) == 0)
+        return {ids, place.num_ids};
+    }
+    return {};
   }
   // Stores the ids of a word; does nothing for a longer word or one without ids.
   void insert(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
@@ -40,9 +44,10 @@ class LongWordCache {
     memory_.insert(memory_.end(), ids.begin(), ids.end());
     memory_.resize(end);
     std::memcpy(memory_.data() + begin + ids.size(), word.data(), word.size());
-    places_[hash % kPlaces] = {hash, static_cast<uint32_t>(begin),
-                               static_cast<uint32_t>(word.size()),
-                               static_cast<uint32_t>(ids.size())};
+    const auto [first, second] = places_of(hash);
+    places_[places_[first].size == 0 ? first : second] = {hash, static_cast<uint32_t>(begin),
+                                                          static_cast<uint32_t>(word.size()),
+                                                          static_cast<uint32_t>(ids.size())};
   }
 
  private:
@@ -55,6 +60,10 @@ class LongWordCache {
     uint32_t size = 0;   // of the word, in bytes; 0: no word
     uint32_t num_ids = 0;
   };
+  // A word goes to the second place if the first has another one.
+  static std::array<size_t, 2> places_of(uint64_t hash) {
+    return {hash % kPlaces, (hash >> 32) % kPlaces};
+  }
   std::vector<Place> places_;    // by hash
   std::vector<int32_t> memory_;  // for each word its ids, then its bytes
 };

@@ -37,7 +37,7 @@ class WordCache {
     Key key;
     if (word.size() > kShortWord) {
       key.hash = long_hash(word);
-      __builtin_prefetch(&long_[key.hash & (long_.size() - 1)]);
+      __builtin_prefetch(&long_[lines_of(key.hash, long_).front()]);
       return key;
     }
     const Mask& mask = kMasks[word.size()];
@@ -51,25 +51,18 @@ class WordCache {
       key.high = load(bytes.data() + 8) | mask.size;
     }
     key.hash = mix(key.low ^ kMultiplier, key.high ^ kOtherMultiplier);
-    __builtin_prefetch(&short_[key.hash & (short_.size() - 1)]);
+    __builtin_prefetch(&short_[lines_of(key.hash, short_).front()]);
     return key;
   }
 
   // Writes the ids of the word to `out`, which has room for kMostIds, and returns their number; 0
   // if the cache does not have the word. `key` is key(word).
-  size_t find(std::string_view word, const Key& key, int32_t* out) {
-    if (word.size() <= kShortWord) {
-      const size_t place = key.hash & (short_.size() - 1);
-      if (const size_t count = find_short(short_[place], key, out); count > 0) return count;
-      if (const size_t count = find_short(short_[place ^ 1], key, out); count > 0) return count;
-      if (num_long_ == 0) return 0;
+  __attribute__((always_inline)) size_t find(std::string_view word, const Key& key, int32_t* out) {
+    if (key.high != 0) {
+      ShortPair& first = short_[lines_of(key.hash, short_).front()];
+      if (const size_t count = find_short(first, key, out); count > 0) return count;
     }
-    const uint64_t hash = word.size() <= kShortWord ? long_hash(word) : key.hash;
-    const EncodedWord& entry = long_[hash & (long_.size() - 1)];
-    if (entry.size != word.size() || std::memcmp(entry.text.data(), word.data(), word.size()) != 0)
-      return 0;
-    std::memcpy(out, entry.ids.data(), sizeof entry.ids);
-    return entry.num_ids;
+    return find_elsewhere(word, key, out);
   }
 
   // Stores the ids of a word; does nothing for a word with more ids than kMostIds or without any.
@@ -121,6 +114,32 @@ class WordCache {
     if ((static_cast<int>(is_first) | static_cast<int>(is_second)) == 0) return 0;
     if ((entry.high & kUsed) == 0) entry.high |= kUsed;
     return entry.high >> 60 & 7;
+  }
+  // Does what find() does, where the first line of a short word does not have it.
+  __attribute__((noinline)) size_t find_elsewhere(std::string_view word, const Key& key,
+                                                  int32_t* out) {
+    const bool is_short = key.high != 0;
+    if (is_short) {
+      ShortPair& second = short_[lines_of(key.hash, short_).back()];
+      if (const size_t count = find_short(second, key, out); count > 0) return count;
+      if (num_long_ == 0) return 0;
+    }
+    for (const size_t line : lines_of(is_short ? long_hash(word) : key.hash, long_)) {
+      const EncodedWord& entry = long_[line];
+      if (entry.size != word.size() ||
+          std::memcmp(entry.text.data(), word.data(), word.size()) != 0)
+        continue;
+      std::memcpy(out, entry.ids.data(), sizeof entry.ids);
+      return entry.num_ids;
+    }
+    return 0;
+  }
+
+  // The two lines where a word may be. A word goes to the second one if the first is full.
+  template <class Entry>
+  static std::array<size_t, 2> lines_of(uint64_t hash, const Table<Entry>& table) {
+    const size_t mask = table.size() - 1;
+    return {hash & mask, hash >> 32 & mask};
   }
   static constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   static constexpr uint64_t kOtherMultiplier = 0xD1B54A32D192ED03ULL;
@@ -178,7 +197,7 @@ class WordCache {
     if (word.size() <= kShortWord && ids.size() <= kShortIds) {
       insert_short({key.low, key.high | uint64_t{ids.size()} << 60, {}}, key.hash, ids);
     } else {
-      insert_long(word, word.size() <= kShortWord ? long_hash(word) : key.hash, ids);
+      insert_long(encoded(word, ids), key.high != 0 ? long_hash(word) : key.hash);
     }
   }
   void insert_short(Short entry, uint64_t hash, std::span<const int32_t> ids) {
@@ -187,20 +206,30 @@ class WordCache {
     add(entry, hash);
   }
   void add(const Short& entry, uint64_t hash) {
-    const size_t place = hash & (short_.size() - 1);
-    // Where a word has no room, it goes to the other line of a pair of lines.
-    for (const size_t line : {place, place ^ 1}) {
+    if (add_where_free(entry, hash)) return;
+    const std::array<size_t, 2> lines = lines_of(hash, short_);
+    for (const size_t line : lines) {
+      for (Short& other : short_[line]) {
+        if (!add_where_free(other, hash_of(other))) continue;
+        other = entry;
+        return;
+      }
+    }
+    ShortPair& pair = short_[lines.front()];
+    Short& old = pair[(pair[1].high & kUsed) == 0 ? 1 : 0];
+    for (Short& word : pair) word.high &= ~kUsed;
+    old = entry;
+  }
+  bool add_where_free(const Short& entry, uint64_t hash) {
+    for (const size_t line : lines_of(hash, short_)) {
       for (Short& free : short_[line]) {
         if (free.high != 0) continue;
         free = entry;
         ++num_short_;
-        return;
+        return true;
       }
     }
-    ShortPair& pair = short_[place];
-    Short& old = pair[(pair[1].high & kUsed) == 0 ? 1 : 0];
-    for (Short& word : pair) word.high &= ~kUsed;
-    old = entry;
+    return false;
   }
   void grow_short() {
     Table<ShortPair> old(2 * short_.size());
@@ -208,29 +237,45 @@ class WordCache {
     num_short_ = 0;
     for (const ShortPair& pair : old) {
       for (const size_t i : {size_t{1}, size_t{0}}) {
-        const Short& entry = pair[i];
-        constexpr uint64_t kKey = ~uint64_t{0} >> 4;
-        if (entry.high != 0)
-          add(entry, mix(entry.low ^ kMultiplier, (entry.high & kKey) ^ kOtherMultiplier));
+        if (pair[i].high != 0) add(pair[i], hash_of(pair[i]));
       }
     }
   }
+  static uint64_t hash_of(const Short& entry) {
+    constexpr uint64_t kKey = ~uint64_t{0} >> 4;
+    return mix(entry.low ^ kMultiplier, (entry.high & kKey) ^ kOtherMultiplier);
+  }
 
-  void insert_long(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
-    if (2 * num_long_ >= long_.size() && long_.size() < kMostLong) grow_long();
-    EncodedWord& entry = long_[hash & (long_.size() - 1)];
-    if (entry.size == 0) ++num_long_;
-    entry = encoded(word, ids);
+  void insert_long(const EncodedWord& entry, uint64_t hash) {
+    if (4 * num_long_ >= long_.size() && long_.size() < kMostLong) grow_long();
+    if (add_where_free(entry, hash)) return;
+    const std::array<size_t, 2> lines = lines_of(hash, long_);
+    for (const size_t line : lines) {
+      if (!add_where_free(long_[line], hash_of(long_[line]))) continue;
+      long_[line] = entry;
+      return;
+    }
+    long_[lines.front()] = entry;
+  }
+  bool add_where_free(const EncodedWord& entry, uint64_t hash) {
+    for (const size_t line : lines_of(hash, long_)) {
+      if (long_[line].size != 0) continue;
+      long_[line] = entry;
+      ++num_long_;
+      return true;
+    }
+    return false;
   }
   void grow_long() {
     Table<EncodedWord> old(2 * long_.size());
     old.swap(long_);
     num_long_ = 0;
     for (const EncodedWord& entry : old) {
-      if (entry.size == 0) continue;
-      const std::string_view word(entry.text.data(), entry.size);
-      insert_long(word, long_hash(word), std::span(entry.ids).first(entry.num_ids));
+      if (entry.size != 0) insert_long(entry, hash_of(entry));
     }
+  }
+  static uint64_t hash_of(const EncodedWord& entry) {
+    return long_hash({entry.text.data(), entry.size});
   }
 
   Table<ShortPair> short_ = Table<ShortPair>(size_t{1} << 7);

@@ -53,6 +53,27 @@ TEST(WordCache, KeepsNoWordWithoutIdsOrWithTooMany) {
   EXPECT_EQ(find(cache, "b"), Ids());
 }
 
+// Words that push each other out would be encoded again each time.
+TEST(WordCache, KeepsWordsWhereItsTablesHaveRoom) {
+  WordCache cache;
+  std::vector<std::string> words;
+  for (int32_t i = 0; i < 100'000; ++i) words.push_back("w" + std::to_string(i));
+  for (int32_t i = 0; i < 16'000; ++i) words.push_back(std::to_string(i) + std::string(20, 'z'));
+  size_t missing = 0;
+  for (int round = 0; round < 3; ++round) {
+    missing = 0;
+    for (const std::string& word : words) {
+      const Ids ids{static_cast<int32_t>(word.size()), 7};
+      const Ids found = find(cache, word);
+      if (found == ids) continue;
+      ASSERT_EQ(found, Ids());
+      insert(cache, word, ids);
+      ++missing;
+    }
+  }
+  EXPECT_LE(missing, 10U);
+}
+
 // A million words are more than the tables hold: some are forgotten, none has ids of another, and
 // the one that is used all the time stays.
 TEST(WordCache, ForgetsWordsThatAreNotUsed) {
