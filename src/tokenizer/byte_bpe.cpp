@@ -95,7 +95,7 @@ __attribute__((noinline)) void ByteBpe::encode_missed_word(std::string_view word
 
 // Leaves the ids in scratch.ids_.
 void ByteBpe::encode_new_word(std::string_view word, Scratch& scratch) const {
-  constexpr size_t kLong = WordCache::kMostIds;
+  constexpr size_t kLong = 16;
   const bool is_long = word.size() >= kLong && word.size() <= LongWordCache::kLongestWord;
   const uint64_t hash = is_long ? hash64(word) : 0;
   if (is_long) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -122,7 +123,7 @@ class WordCache {
     if (is_short) {
       ShortPair& second = short_[lines_of(key.hash, short_).back()];
       if (const size_t count = find_short(second, key, out); count > 0) return count;
-      if (num_long_ == 0) return 0;
+      if (!many_ids_[many_ids_bit(key.hash)]) return 0;
     }
     for (const size_t line : lines_of(is_short ? long_hash(word) : key.hash, long_)) {
       const EncodedWord& entry = long_[line];
@@ -197,7 +198,9 @@ class WordCache {
     if (word.size() <= kShortWord && ids.size() <= kShortIds) {
       insert_short({key.low, key.high | uint64_t{ids.size()} << 60, {}}, key.hash, ids);
     } else {
-      insert_long(encoded(word, ids), key.high != 0 ? long_hash(word) : key.hash);
+      const bool is_short = key.high != 0;
+      if (is_short) many_ids_.set(many_ids_bit(key.hash));
+      insert_long(encoded(word, ids), is_short ? long_hash(word) : key.hash);
     }
   }
   void insert_short(Short entry, uint64_t hash, std::span<const int32_t> ids) {
@@ -282,6 +285,10 @@ class WordCache {
   size_t num_short_ = 0;  // words
   Table<EncodedWord> long_ = Table<EncodedWord>(size_t{1} << 6);
   size_t num_long_ = 0;
+  // Short words with more ids than kShortIds, which are in long_, by hash. Most new words have a
+  // bit that is not set, and cost no look at long_.
+  std::bitset<(size_t{1} << 16)> many_ids_;
+  static size_t many_ids_bit(uint64_t hash) { return hash >> 48; }
   bool is_user_ = false;    // of a SharedWords
   bool is_shared_ = false;  // with others
   size_t heard_ = 0;
