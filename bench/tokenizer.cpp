@@ -137,8 +137,9 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// One thread encodes all documents, from an empty cache of words, and then again. The documents of
-// the second half are new to a cache that knows the first.
+// One thread encodes all documents, from an empty cache of words, and then again. `new_bytes` and
+// `new_seconds` are of the documents behind the middle: the cache knows the documents before. Both
+// are 0 if the last document holds the middle.
 Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path& ids_path,
                const std::string& decoded_path) {
   const double before_open = processor_seconds();
@@ -162,7 +163,7 @@ Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path
   const double start = processor_seconds();
   size_t encoded = 0;
   size_t new_bytes = 0;
-  double middle = start;
+  double middle = 0;
   for (const std::string_view document : documents) {
     if (new_bytes == 0 && 2 * encoded >= bytes) {
       new_bytes = bytes - encoded;
@@ -171,8 +172,9 @@ Json write_ids(const fs::path& model, const fs::path& texts_path, const fs::path
     ids.push_back(tokenizer.encode(document));
     encoded += document.size();
   }
-  const double seconds = processor_seconds() - start;
-  const double new_seconds = start + seconds - middle;
+  const double finish = processor_seconds();
+  const double seconds = finish - start;
+  const double new_seconds = new_bytes == 0 ? 0 : finish - middle;
   const double again = processor_seconds();
   for (const std::string_view document : documents) static_cast<void>(tokenizer.encode(document));
   const double warm_seconds = processor_seconds() - again;

@@ -249,6 +249,8 @@ def rules(options, work):
             ours = harness(options, "ids", path, packed, work / "ids.bin")
             ids = read_ids(work / "ids.bin")
             size, new_size = ours["bytes"] / 1e6, ours["new_bytes"] / 1e6
+            if new_size == 0:
+                sys.exit(f"{name}: the last document holds the middle of the text; give more documents, or more --megabytes")
             add(rule, name, "lmtrain", [size / ours["seconds"], new_size / ours["new_seconds"], size / ours["warm_seconds"]], 0)
             begins = itertools.accumulate((len(data) for data in documents), initial=0)
             half = next(i for i, begin in enumerate(begins) if 2 * begin >= ours["bytes"])

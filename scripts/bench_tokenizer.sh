@@ -11,8 +11,9 @@
 #     --threads N      default 2
 #     --work DIR       default: a folder in /tmp, removed at the end
 #   scripts/bench_tokenizer.sh --rules [PATH...]   lmtrain, gigatoken, tiktoken and tokenizers by byte-level BPE, side by side: code (the
-#                                             documents) and generated text of several scripts, each rule that cuts text, cold and
-#                                             warm, in MB a second of one processor; ids are compared
+#                                             documents) and generated text of several scripts, each rule that cuts text: cold, new
+#                                             (the second half after the first) and again, in MB a second of one processor; ids
+#                                             are compared
 #     --megabytes N    of each text (default 20)
 #     --vocabulary N   tokens, trained on all texts (default 50000)
 #     --only "RULE..." gpt2, llama3, qwen2, o200k, smollm; default: all

@@ -56,8 +56,8 @@ const std::optional<BpeBacktracker>& ByteBpe::backtracker() const {
 
 void ByteBpe::encode_words(const PreTokenizer::Batch& batch, Scratch& scratch,
                            IdBuffer& ids) const {
-  // The memory that the cache needs for these words is fetched before they are looked up. More
-  // words at once would wait for each other.
+  // The first lines of these words in the cache are fetched before the words are looked up. More
+  // at once would wait for each other.
   constexpr size_t kAtOnce = 32;
   std::array<WordCache::Key, kAtOnce> keys;
   for (std::span<const std::string_view> rest = batch.words; !rest.empty();) {

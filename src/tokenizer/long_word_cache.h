@@ -1,5 +1,5 @@
 // Keeps words already encoded that WordCache does not keep: of up to 4,096 bytes, with any number
-// of ids, in at most 10 MiB. A full cache forgets all words and begins anew. One thread at a time
+// of ids, in at most 9 MiB. A full cache forgets all words and begins anew. One thread at a time
 // may use it.
 #pragma once
 
@@ -30,7 +30,8 @@ class LongWordCache {
     }
     return {};
   }
-  // Stores the ids of a word; does nothing for a longer word or one without ids.
+  // Stores the ids of a word that find() did not find. Does nothing for a word of more than
+  // kLongestWord bytes or without ids.
   void insert(std::string_view word, uint64_t hash, std::span<const int32_t> ids) {
     if (word.size() > kLongestWord || ids.empty()) return;
     const size_t begin = memory_.size();
@@ -41,6 +42,7 @@ class LongWordCache {
       return;
     }
     places_.resize(kPlaces);
+    memory_.reserve(kMostMemory);  // growth by doubling could take twice the limit
     memory_.insert(memory_.end(), ids.begin(), ids.end());
     memory_.resize(end);
     std::memcpy(memory_.data() + begin + ids.size(), word.data(), word.size());
@@ -60,7 +62,8 @@ class LongWordCache {
     uint32_t size = 0;   // of the word, in bytes; 0: no word
     uint32_t num_ids = 0;
   };
-  // A word goes to the second place if the first has another one.
+  // Returns the two places where a word may be. A word goes to its second place if its first is
+  // taken; there it replaces any other word.
   static std::array<size_t, 2> places_of(uint64_t hash) {
     return {hash % kPlaces, (hash >> 32) % kPlaces};
   }

@@ -28,12 +28,12 @@ class WordCache {
   // A word as find() and insert() need it. A long word has a hash only.
   struct Key {
     uint64_t low = 0;   // the first bytes of a short word
-    uint64_t high = 0;  // the others, and the size in bits 56 to 59
+    uint64_t high = 0;  // the others, and the size in bits 56 to 59; 0: a long word
     uint64_t hash = 0;
   };
   // Returns the key of a word of 1 to kLongestWord bytes; memory behind the word must be readable
-  // up to `end`. Begins to fetch the memory that find() needs. (Inlined: a call would return the
-  // key in parts, and a read of the whole would wait for them.)
+  // up to `end`. Begins to fetch the first line where the word may be: most words are there.
+  // (Inlined: a call would return the key in parts, and a read of the whole would wait for them.)
   __attribute__((always_inline)) Key key(std::string_view word, const char* end) const {
     Key key;
     if (word.size() > kShortWord) {
@@ -57,7 +57,7 @@ class WordCache {
   }
 
   // Writes the ids of the word to `out`, which has room for kMostIds, and returns their number; 0
-  // if the cache does not have the word. `key` is key(word).
+  // if the cache does not have the word. `key` is key(word). (Inlined: it runs once a word.)
   __attribute__((always_inline)) size_t find(std::string_view word, const Key& key, int32_t* out) {
     if (key.high != 0) {
       ShortPair& first = short_[lines_of(key.hash, short_).front()];
@@ -66,7 +66,8 @@ class WordCache {
     return find_elsewhere(word, key, out);
   }
 
-  // Stores the ids of a word; does nothing for a word with more ids than kMostIds or without any.
+  // Stores the ids of a word that find() did not find. Does nothing for a word with more ids than
+  // kMostIds or without any.
   void insert(std::string_view word, const Key& key, std::span<const int32_t> ids) {
     if (ids.size() > kMostIds || ids.empty()) return;
     store(word, key, ids);
@@ -104,7 +105,7 @@ class WordCache {
   };
   struct alignas(64) ShortPair : std::array<Short, 2> {};
   static_assert(sizeof(ShortPair) == 64);
-  // Bit 63 of Short::high tells that the word was used since another one came to its line.
+  // Bit 63 of Short::high tells that the word was used since a word of its line was replaced.
   static constexpr uint64_t kUsed = uint64_t{1} << 63;
   // Which of the two words it is, no branch asks: that could not be predicted.
   static size_t find_short(ShortPair& pair, const Key& key, int32_t* out) {
@@ -116,7 +117,8 @@ class WordCache {
     if ((entry.high & kUsed) == 0) entry.high |= kUsed;
     return entry.high >> 60 & 7;
   }
-  // Does what find() does, where the first line of a short word does not have it.
+  // Finds a long word, or a short word that its first line does not have. It is no part of find(),
+  // so that the loops of callers stay small.
   __attribute__((noinline)) size_t find_elsewhere(std::string_view word, const Key& key,
                                                   int32_t* out) {
     const bool is_short = key.high != 0;
@@ -136,12 +138,14 @@ class WordCache {
     return 0;
   }
 
-  // The two lines where a word may be. A word goes to the second one if the first is full.
+  // Returns the two lines where a word may be. A word goes to its second line if its first is full,
+  // and may move between them. Words that share one line hardly ever share both.
   template <class Entry>
   static std::array<size_t, 2> lines_of(uint64_t hash, const Table<Entry>& table) {
     const size_t mask = table.size() - 1;
     return {hash & mask, hash >> 32 & mask};
   }
+  static size_t many_ids_bit(uint64_t hash) { return hash >> 48; }
   static constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15ULL;
   static constexpr uint64_t kOtherMultiplier = 0xD1B54A32D192ED03ULL;
   // The bytes of a short word, by its size, and the size as in Key::high.
@@ -195,13 +199,13 @@ class WordCache {
   }
 
   void store(std::string_view word, const Key& key, std::span<const int32_t> ids) {
-    if (word.size() <= kShortWord && ids.size() <= kShortIds) {
+    const bool is_short = key.high != 0;
+    if (is_short && ids.size() <= kShortIds) {
       insert_short({key.low, key.high | uint64_t{ids.size()} << 60, {}}, key.hash, ids);
-    } else {
-      const bool is_short = key.high != 0;
-      if (is_short) many_ids_.set(many_ids_bit(key.hash));
-      insert_long(encoded(word, ids), is_short ? long_hash(word) : key.hash);
+      return;
     }
+    if (is_short) many_ids_.set(many_ids_bit(key.hash));
+    insert_long(encoded(word, ids), is_short ? long_hash(word) : key.hash);
   }
   void insert_short(Short entry, uint64_t hash, std::span<const int32_t> ids) {
     std::copy(ids.begin(), ids.end(), entry.ids.begin());
@@ -211,6 +215,8 @@ class WordCache {
   void add(const Short& entry, uint64_t hash) {
     if (add_where_free(entry, hash)) return;
     const std::array<size_t, 2> lines = lines_of(hash, short_);
+    // A word that is in the way moves to its other line. So words hardly push each other out while
+    // the table has room.
     for (const size_t line : lines) {
       for (Short& other : short_[line]) {
         if (!add_where_free(other, hash_of(other))) continue;
@@ -250,6 +256,7 @@ class WordCache {
   }
 
   void insert_long(const EncodedWord& entry, uint64_t hash) {
+    // A line holds one word: above a quarter full, words would push each other out.
     if (4 * num_long_ >= long_.size() && long_.size() < kMostLong) grow_long();
     if (add_where_free(entry, hash)) return;
     const std::array<size_t, 2> lines = lines_of(hash, long_);
@@ -285,10 +292,10 @@ class WordCache {
   size_t num_short_ = 0;  // words
   Table<EncodedWord> long_ = Table<EncodedWord>(size_t{1} << 6);
   size_t num_long_ = 0;
-  // Short words with more ids than kShortIds, which are in long_, by hash. Most new words have a
-  // bit that is not set, and cost no look at long_.
+  // A filter of the short words with more than kShortIds ids, which are in long_: each sets the bit
+  // of its hash. A short word without its bit is not looked up there. Bits stay set when words are
+  // replaced, so tens of thousands of such words fill the filter.
   std::bitset<(size_t{1} << 16)> many_ids_;
-  static size_t many_ids_bit(uint64_t hash) { return hash >> 48; }
   bool is_user_ = false;    // of a SharedWords
   bool is_shared_ = false;  // with others
   size_t heard_ = 0;

@@ -58,12 +58,15 @@ TEST(WordCache, KeepsWordsWhereItsTablesHaveRoom) {
   WordCache cache;
   std::vector<std::string> words;
   for (int32_t i = 0; i < 100'000; ++i) words.push_back("w" + std::to_string(i));
-  for (int32_t i = 0; i < 16'000; ++i) words.push_back(std::to_string(i) + std::string(20, 'z'));
+  for (int32_t i = 0; i < 8'000; ++i) words.push_back(std::to_string(i) + std::string(20, 'z'));
+  // Short words with too many ids for a line of two words.
+  for (int32_t i = 0; i < 8'000; ++i) words.push_back("m" + std::to_string(i));
   size_t missing = 0;
   for (int round = 0; round < 3; ++round) {
     missing = 0;
-    for (const std::string& word : words) {
-      const Ids ids{static_cast<int32_t>(word.size()), 7};
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string& word = words[i];
+      const Ids ids(word.front() == 'm' ? 6 : 2, static_cast<int32_t>(i));
       const Ids found = find(cache, word);
       if (found == ids) continue;
       ASSERT_EQ(found, Ids());
@@ -71,7 +74,7 @@ TEST(WordCache, KeepsWordsWhereItsTablesHaveRoom) {
       ++missing;
     }
   }
-  EXPECT_LE(missing, 10U);
+  EXPECT_LE(missing, 20U);
 }
 
 // A million words are more than the tables hold: some are forgotten, none has ids of another, and
