@@ -190,11 +190,26 @@ double rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
-// A run that goes over its text more than once learns it by heart unless its weights decay faster.
-double weight_decay(double base, double passes) {
-  constexpr double kMost = 3;
-  if (passes <= 1) return base;
-  return std::max(base, rounded(std::min(kMost, base * std::pow(passes, 1.37))));
+// A run that goes over its text more than once learns it by heart unless its weights decay faster,
+// and the sooner, the more parameters there are for each token of the text. Measured at 4 to 40
+// passes and 0.7 to 45 parameters a token (docs/benchmarks/2026-11-27-recipe-grid.md).
+struct Repetition {
+  double passes;
+  double parameters_per_token;  // of those that a token is multiplied with; by the text's tokens
+};
+double weight_decay(double base, const Repetition& of) {
+  constexpr double kMost = 6;
+  if (of.passes <= 1) return base;
+  const double decay =
+      0.66 * base * std::pow(of.passes, 1.13) * std::pow(of.parameters_per_token, 0.3);
+  return std::max(base, rounded(std::min(kMost, decay)));
+}
+std::string decay_reason(const Repetition& of) {
+  std::string reason = str("by the ", printed("%.1f", of.passes), " passes over the text");
+  if (of.passes > 1)
+    reason +=
+        str(", ", printed("%.2g", of.parameters_per_token), " parameters for each of its tokens");
+  return reason;
 }
 
 // The best single rate for all tensors at width 128 (docs/benchmarks/2026-11-21-optimizers.md).
@@ -223,7 +238,8 @@ double evaluation_percent(double tokens) {
 
 using Groups = std::vector<OptimizerGroupConfig>;
 
-void choose_muon(Config& config, double tokens, double steps, double passes, Chooser& chooser) {
+void choose_muon(Config& config, double tokens, double steps, const Repetition& repetition,
+                 Chooser& chooser) {
   OptimizerConfig& optimizer = config.optimizer;
   const auto width = static_cast<double>(config.model.hidden_size);
   const double factor = rate_factor(tokens);
@@ -250,13 +266,13 @@ void choose_muon(Config& config, double tokens, double steps, double passes, Cho
   chooser.choose("optimizer.normuon", optimizer.normuon, true, "gains 0.01 in loss");
   chooser.choose("optimizer.betas", optimizer.betas, std::vector<double>{0.9, 0.99},
                  "gains 0.02 in loss to 0.95");
-  chooser.choose("optimizer.weight_decay", optimizer.weight_decay, weight_decay(0.1, passes),
-                 str("by the ", printed("%.1f", passes), " passes over the text"));
+  chooser.choose("optimizer.weight_decay", optimizer.weight_decay, weight_decay(0.1, repetition),
+                 decay_reason(repetition));
 }
 
 // Types whose update is of Adam's size. Their rate falls as the width grows (Yang et al. 2022,
 // 2203.03466).
-void choose_adam_like(Config& config, double passes, Chooser& chooser) {
+void choose_adam_like(Config& config, const Repetition& repetition, Chooser& chooser) {
   OptimizerConfig& optimizer = config.optimizer;
   const OptimizerDefaults of_type = optimizer_defaults(optimizer.type);
   const double widths = kWidth / static_cast<double>(config.model.hidden_size);
@@ -278,8 +294,7 @@ void choose_adam_like(Config& config, double passes, Chooser& chooser) {
                    "the best of one rate for all tensors at width 128");
   }
   chooser.choose("optimizer.weight_decay", optimizer.weight_decay,
-                 weight_decay(of_type.weight_decay, passes),
-                 str("by the ", printed("%.1f", passes), " passes over the text"));
+                 weight_decay(of_type.weight_decay, repetition), decay_reason(repetition));
 }
 
 // Returns the factor of the rate of a layer's matrix for a ratio of widths, base to own, with which
@@ -372,10 +387,12 @@ void choose_settings(Config& config, const RunFacts& facts) {
                  "the lowest loss at equal tokens of all types");
   const double steps = config.train.steps ? static_cast<double>(*config.train.steps)
                                           : tokens / static_cast<double>(config.batch.tokens);
+  const Repetition repetition = {
+      passes, count_multiplied(config.model, facts.vocab_size) * passes / tokens};
   if (config.optimizer.type == OptimizerType::kMuon) {
-    choose_muon(config, tokens, steps, passes, chooser);
+    choose_muon(config, tokens, steps, repetition, chooser);
   } else {
-    choose_adam_like(config, passes, chooser);
+    choose_adam_like(config, repetition, chooser);
   }
   chooser.choose(
       "eval.every", config.eval.every,

@@ -127,10 +127,21 @@ TEST(Recipe, DecayGrowsWithThePasses) {
     const double decay =
         chosen(R"("train": {"tokens": "1M"})", {.text_tokens = text}).optimizer.weight_decay;
     EXPECT_GE(decay, std::max(last, 0.1)) << text;
-    EXPECT_LE(decay, 3) << text;
+    EXPECT_LE(decay, 6) << text;
     last = decay;
   }
-  EXPECT_GT(last, 2);
+  EXPECT_EQ(last, 6);
+}
+
+// At equal passes, more parameters for a token of the text make more decay.
+TEST(Recipe, DecayGrowsWithTheModel) {
+  const auto decay = [](const char* size) {
+    return chosen(str(R"("model": {"size": ")", size, R"("}, "train": {"tokens": "1M"})"),
+                  {.text_tokens = 83e3})
+        .optimizer.weight_decay;
+  };
+  EXPECT_NEAR(decay("1.15M"), 2.0, 0.05);
+  EXPECT_NEAR(decay("2.9M"), 2.8, 0.05);
 }
 
 TEST(Recipe, BatchesFillRowsOfEveryProcess) {
