@@ -201,7 +201,7 @@ double weight_decay(double base, const Repetition& of) {
   constexpr double kMost = 6;
   if (of.passes <= 1) return base;
   const double decay =
-      0.66 * base * std::pow(of.passes, 1.13) * std::pow(of.parameters_per_token, 0.3);
+      0.6 * base * std::pow(of.passes, 1.13) * std::pow(of.parameters_per_token, 0.3);
   return std::max(base, rounded(std::min(kMost, decay)));
 }
 std::string decay_reason(const Repetition& of) {
