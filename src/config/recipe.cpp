@@ -192,7 +192,7 @@ double rounded(double value) {
 
 // A run that goes over its text more than once learns it by heart unless its weights decay faster,
 // and the sooner, the more parameters there are for each token of the text. Measured at 4 to 40
-// passes and 0.7 to 45 parameters a token (docs/benchmarks/2026-11-27-recipe-grid.md).
+// passes and 0.7 to 13 parameters a token (docs/benchmarks/2026-11-27-recipe-grid.md).
 struct Repetition {
   double passes;
   double parameters_per_token;  // of those that a token is multiplied with; by the text's tokens
