@@ -192,7 +192,7 @@ double rounded(double value) {
 
 // A run that goes over its text more than once learns it by heart unless its weights decay faster,
 // and the sooner, the more parameters there are for each token of the text. Measured at 4 to 40
-// passes and 0.7 to 13 parameters a token (docs/benchmarks/2026-11-27-recipe-grid.md).
+// passes and 0.7 to 45 parameters a token (docs/benchmarks/2026-11-27-recipe-grid.md).
 struct Repetition {
   double passes;
   double parameters_per_token;  // of those that a token is multiplied with; by the text's tokens
@@ -201,7 +201,7 @@ double weight_decay(double base, const Repetition& of) {
   constexpr double kMost = 6;
   if (of.passes <= 1) return base;
   const double decay =
-      0.6 * base * std::pow(of.passes, 1.13) * std::pow(of.parameters_per_token, 0.3);
+      0.55 * base * std::pow(of.passes, 1.13) * std::pow(of.parameters_per_token, 0.4);
   return std::max(base, rounded(std::min(kMost, decay)));
 }
 std::string decay_reason(const Repetition& of) {

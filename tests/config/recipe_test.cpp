@@ -140,8 +140,8 @@ TEST(Recipe, DecayGrowsWithTheModel) {
                   {.text_tokens = 83e3})
         .optimizer.weight_decay;
   };
-  EXPECT_NEAR(decay("1.15M"), 1.83, 0.02);
-  EXPECT_NEAR(decay("2.9M"), 2.54, 0.02);
+  EXPECT_NEAR(decay("1.15M"), 2.05, 0.02);
+  EXPECT_NEAR(decay("2.9M"), 3.17, 0.02);
 }
 
 TEST(Recipe, BatchesFillRowsOfEveryProcess) {
