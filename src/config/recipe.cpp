@@ -190,28 +190,6 @@ double rounded(double value) {
   return std::round(value * scale) / scale;
 }
 
-// A run that goes over its text more than once learns it by heart unless its weights decay faster,
-// and the sooner, the more parameters there are for each token of the text. Measured at 4 to 40
-// passes and 0.7 to 45 parameters a token (docs/benchmarks/2026-11-27-recipe-grid.md).
-struct Repetition {
-  double passes;
-  double parameters_per_token;  // of those that a token is multiplied with; by the text's tokens
-};
-double weight_decay(double base, const Repetition& of) {
-  constexpr double kMost = 6;
-  if (of.passes <= 1) return base;
-  const double decay =
-      0.55 * base * std::pow(of.passes, 1.13) * std::pow(of.parameters_per_token, 0.4);
-  return std::max(base, rounded(std::min(kMost, decay)));
-}
-std::string decay_reason(const Repetition& of) {
-  std::string reason = str("by the ", printed("%.1f", of.passes), " passes over the text");
-  if (of.passes > 1)
-    reason +=
-        str(", ", printed("%.2g", of.parameters_per_token), " parameters for each of its tokens");
-  return reason;
-}
-
 // The best single rate for all tensors at width 128 (docs/benchmarks/2026-11-21-optimizers.md).
 double rate_of_type(OptimizerType type) {
   switch (type) {
@@ -238,8 +216,7 @@ double evaluation_percent(double tokens) {
 
 using Groups = std::vector<OptimizerGroupConfig>;
 
-void choose_muon(Config& config, double tokens, double steps, const Repetition& repetition,
-                 Chooser& chooser) {
+void choose_muon(Config& config, double tokens, double steps, Chooser& chooser) {
   OptimizerConfig& optimizer = config.optimizer;
   const auto width = static_cast<double>(config.model.hidden_size);
   const double factor = rate_factor(tokens);
@@ -266,15 +243,12 @@ void choose_muon(Config& config, double tokens, double steps, const Repetition& 
   chooser.choose("optimizer.normuon", optimizer.normuon, true, "gains 0.01 in loss");
   chooser.choose("optimizer.betas", optimizer.betas, std::vector<double>{0.9, 0.99},
                  "gains 0.02 in loss to 0.95");
-  chooser.choose("optimizer.weight_decay", optimizer.weight_decay, weight_decay(0.1, repetition),
-                 decay_reason(repetition));
 }
 
 // Types whose update is of Adam's size. Their rate falls as the width grows (Yang et al. 2022,
 // 2203.03466).
-void choose_adam_like(Config& config, const Repetition& repetition, Chooser& chooser) {
+void choose_adam_like(Config& config, Chooser& chooser) {
   OptimizerConfig& optimizer = config.optimizer;
-  const OptimizerDefaults of_type = optimizer_defaults(optimizer.type);
   const double widths = kWidth / static_cast<double>(config.model.hidden_size);
   if (optimizer.type == OptimizerType::kAdamW) {
     const double lr = rounded(1e-3 * widths);
@@ -293,8 +267,24 @@ void choose_adam_like(Config& config, const Repetition& repetition, Chooser& cho
                    rounded(rate_of_type(optimizer.type) * (follows ? widths / 2 : 1)),
                    "the best of one rate for all tensors at width 128");
   }
-  chooser.choose("optimizer.weight_decay", optimizer.weight_decay,
-                 weight_decay(of_type.weight_decay, repetition), decay_reason(repetition));
+}
+
+// A run that goes over its text more than once learns it by heart unless its weights decay faster,
+// and the sooner, the more parameters of count_multiplied() there are for each token of the text.
+// Measured at 4 to 40 passes and 0.7 to 45 such parameters
+// (docs/benchmarks/2026-11-27-recipe-grid.md).
+void choose_decay(Config& config, double passes, double parameters_per_token, Chooser& chooser) {
+  OptimizerConfig& optimizer = config.optimizer;
+  double decay = optimizer_defaults(optimizer.type).weight_decay;
+  std::string reason = str("by the ", printed("%.1f", passes), " passes over the text");
+  if (passes > 1 && decay > 0) {
+    constexpr double kMost = 6;
+    const double law = 0.55 * decay * std::pow(passes, 1.13) * std::pow(parameters_per_token, 0.4);
+    decay = std::max(decay, rounded(std::min(kMost, law)));
+    reason +=
+        str(", ", printed("%.2g", parameters_per_token), " parameters for each of its tokens");
+  }
+  chooser.choose("optimizer.weight_decay", optimizer.weight_decay, decay, reason);
 }
 
 // Returns the factor of the rate of a layer's matrix for a ratio of widths, base to own, with which
@@ -387,13 +377,13 @@ void choose_settings(Config& config, const RunFacts& facts) {
                  "the lowest loss at equal tokens of all types");
   const double steps = config.train.steps ? static_cast<double>(*config.train.steps)
                                           : tokens / static_cast<double>(config.batch.tokens);
-  const Repetition repetition = {
-      passes, count_multiplied(config.model, facts.vocab_size) * passes / tokens};
   if (config.optimizer.type == OptimizerType::kMuon) {
-    choose_muon(config, tokens, steps, repetition, chooser);
+    choose_muon(config, tokens, steps, chooser);
   } else {
-    choose_adam_like(config, repetition, chooser);
+    choose_adam_like(config, chooser);
   }
+  choose_decay(config, passes, count_multiplied(config.model, facts.vocab_size) * passes / tokens,
+               chooser);
   chooser.choose(
       "eval.every", config.eval.every,
       TrainingDuration{evaluation_percent(tokens), TrainingDuration::Unit::kPercent},
