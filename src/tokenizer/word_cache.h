@@ -213,32 +213,11 @@ class WordCache {
     add(entry, hash);
   }
   void add(const Short& entry, uint64_t hash) {
-    if (add_where_free(entry, hash)) return;
-    const std::array<size_t, 2> lines = lines_of(hash, short_);
-    // A word that is in the way moves to its other line. So words hardly push each other out while
-    // the table has room.
-    for (const size_t line : lines) {
-      for (Short& other : short_[line]) {
-        if (!add_where_free(other, hash_of(other))) continue;
-        other = entry;
-        return;
-      }
-    }
-    ShortPair& pair = short_[lines.front()];
+    if (add_where_room(short_, num_short_, entry, hash)) return;
+    ShortPair& pair = short_[lines_of(hash, short_).front()];
     Short& old = pair[(pair[1].high & kUsed) == 0 ? 1 : 0];
     for (Short& word : pair) word.high &= ~kUsed;
     old = entry;
-  }
-  bool add_where_free(const Short& entry, uint64_t hash) {
-    for (const size_t line : lines_of(hash, short_)) {
-      for (Short& free : short_[line]) {
-        if (free.high != 0) continue;
-        free = entry;
-        ++num_short_;
-        return true;
-      }
-    }
-    return false;
   }
   void grow_short() {
     Table<ShortPair> old(2 * short_.size());
@@ -246,7 +225,7 @@ class WordCache {
     num_short_ = 0;
     for (const ShortPair& pair : old) {
       for (const size_t i : {size_t{1}, size_t{0}}) {
-        if (pair[i].high != 0) add(pair[i], hash_of(pair[i]));
+        if (!is_free(pair[i])) add(pair[i], hash_of(pair[i]));
       }
     }
   }
@@ -258,35 +237,53 @@ class WordCache {
   void insert_long(const EncodedWord& entry, uint64_t hash) {
     // A line holds one word: above a quarter full, words would push each other out.
     if (4 * num_long_ >= long_.size() && long_.size() < kMostLong) grow_long();
-    if (add_where_free(entry, hash)) return;
-    const std::array<size_t, 2> lines = lines_of(hash, long_);
-    for (const size_t line : lines) {
-      if (!add_where_free(long_[line], hash_of(long_[line]))) continue;
-      long_[line] = entry;
-      return;
-    }
-    long_[lines.front()] = entry;
-  }
-  bool add_where_free(const EncodedWord& entry, uint64_t hash) {
-    for (const size_t line : lines_of(hash, long_)) {
-      if (long_[line].size != 0) continue;
-      long_[line] = entry;
-      ++num_long_;
-      return true;
-    }
-    return false;
+    if (!add_where_room(long_, num_long_, entry, hash))
+      long_[lines_of(hash, long_).front()] = entry;
   }
   void grow_long() {
     Table<EncodedWord> old(2 * long_.size());
     old.swap(long_);
     num_long_ = 0;
     for (const EncodedWord& entry : old) {
-      if (entry.size != 0) insert_long(entry, hash_of(entry));
+      if (!is_free(entry)) insert_long(entry, hash_of(entry));
     }
   }
   static uint64_t hash_of(const EncodedWord& entry) {
     return long_hash({entry.text.data(), entry.size});
   }
+
+  // Stores a word, and returns true, if one of its lines has room, or a word of these lines can
+  // move to its other line. So words hardly push each other out while the table has room.
+  template <class Line, class Entry>
+  static bool add_where_room(Table<Line>& table, size_t& num_words, const Entry& entry,
+                             uint64_t hash) {
+    if (add_where_free(table, num_words, entry, hash)) return true;
+    for (const size_t line : lines_of(hash, table)) {
+      for (Entry& other : words_of(table[line])) {
+        if (!add_where_free(table, num_words, other, hash_of(other))) continue;
+        other = entry;
+        return true;
+      }
+    }
+    return false;
+  }
+  template <class Line, class Entry>
+  static bool add_where_free(Table<Line>& table, size_t& num_words, const Entry& entry,
+                             uint64_t hash) {
+    for (const size_t line : lines_of(hash, table)) {
+      for (Entry& free : words_of(table[line])) {
+        if (!is_free(free)) continue;
+        free = entry;
+        ++num_words;
+        return true;
+      }
+    }
+    return false;
+  }
+  static std::span<Short> words_of(ShortPair& line) { return line; }
+  static std::span<EncodedWord> words_of(EncodedWord& line) { return {&line, 1}; }
+  static bool is_free(const Short& entry) { return entry.high == 0; }
+  static bool is_free(const EncodedWord& entry) { return entry.size == 0; }
 
   Table<ShortPair> short_ = Table<ShortPair>(size_t{1} << 7);
   size_t num_short_ = 0;  // words
