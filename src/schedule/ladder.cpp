@@ -181,13 +181,14 @@ double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_leng
 std::vector<Rung> choose_ladder(const LadderSpec& spec) {
   const double run = token_cost(spec.model, spec.vocab_size, spec.max_length) * spec.tokens;
   const double most = spec.spend * run;
-  for (const bool settled : {true, false}) {
-    std::vector<Rung> rungs = affordable_rungs(spec, (1 - kRatesShare) * most, settled);
-    if (count_sizes(rungs) >= kEnough && add_other_rates(rungs, most)) return rungs;
-    rungs = affordable_rungs(spec, most, settled);
-    if (count_sizes(rungs) >= (settled ? kEnough : kLeastRungs)) return rungs;
-  }
-  const int count = count_sizes(affordable_rungs(spec, most, false));
+  // What a rate gains in a few steps says nothing of long runs.
+  std::vector<Rung> rungs = affordable_rungs(spec, (1 - kRatesShare) * most, /*settled=*/true);
+  if (count_sizes(rungs) >= kEnough && add_other_rates(rungs, most)) return rungs;
+  rungs = affordable_rungs(spec, most, /*settled=*/true);
+  if (count_sizes(rungs) >= kEnough) return rungs;
+  rungs = affordable_rungs(spec, most, /*settled=*/false);
+  const int count = count_sizes(rungs);
+  if (count >= kLeastRungs) return rungs;
   throw Error(
       ErrorKind::kUsage,
       str("a ladder for ", printed("%.3g %%", 100 * spec.spend), " of a run of ",

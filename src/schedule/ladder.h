@@ -23,8 +23,8 @@ struct LadderSpec {
   double spend = 0.1;            // share of the run's cost that the ladder may take
 };
 
-// From this step on the loss of a run follows the law of loss_law.h. Before, it falls faster and
-// faster while the model learns to look back (docs/forecast.md has the measurement).
+// From this step on the law of loss_law.h is nearly a sum of two powers. Before, a loss falls slowly
+// at first, and so tells less about long runs (docs/forecast.md has the measurement).
 inline constexpr double kSettledSteps = 800;
 
 struct Rung {
@@ -49,7 +49,7 @@ double token_cost(const ModelConfig& model, int64_t vocab_size, int64_t max_leng
 //   for a run of several passes over the text, the smallest model with the affordable passes
 //   a second seed at the two lowest costs
 //   both seeds again with all rates times 0.7 and times 1.4, at one or two of these costs, if a
-//     tenth of the FLOPs pays for them and the rest for six rungs
+//     tenth of the FLOPs pays for them and the rest for six rungs of kSettledSteps
 // It leaves out rungs that are too short. A rung has at least kSettledSteps steps; if fewer than
 // six such rungs are affordable, at least 32. Second seeds and other rates are not counted here.
 // Throws Error(kUsage) if fewer than kLeastRungs (schedule/loss_law.h) are affordable.

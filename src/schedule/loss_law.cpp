@@ -12,8 +12,19 @@
 namespace lmtrain {
 namespace {
 
-// The logarithms of E, A / N0^a, a, B / D0^b, b and r, where N0 and D0 are the middle of the runs.
-enum Index { kFloor, kSize, kSizeExponent, kTokens, kTokensExponent, kWorth, kCount };
+// The logarithms of E, S, A / N0^a, a, B / D0^b, b, q and r, where N0 and D0 are the middle of the
+// runs.
+enum Index {
+  kFloor,
+  kHeight,
+  kSize,
+  kSizeExponent,
+  kTokens,
+  kTokensExponent,
+  kSharpness,
+  kWorth,
+  kCount
+};
 using Values = std::array<double, kCount>;
 using Matrix = std::array<Values, kCount>;
 
@@ -24,8 +35,12 @@ constexpr double kMoved = 0.5;
 constexpr double kHuber =
     1.345;  // in standard deviations: 95 % as good as squares without outliers
 constexpr double kDecile = 1.2816;  // the tenth of a normal distribution lies above this
-// The exponents and r of Hoffmann et al. and Muennighoff et al.
-constexpr double kExponent = 0.35, kUsualWorth = 15.39;
+// The priors' middles, fitted to small runs on three texts (docs/forecast.md), and r of Muennighoff
+// et al.
+constexpr double kUsualFloor = 0.2;   // of the lowest loss
+constexpr double kUsualStart = 0.92;  // E + S, of the loss of a guess among the vocabulary
+constexpr double kUsualSizeExponent = 0.48, kUsualTokensExponent = 0.43;
+constexpr double kUsualSharpness = 1.5, kUsualWorth = 15.39;
 
 struct Middle {
   double log_parameters = 0, log_tokens = 0;
@@ -50,13 +65,32 @@ double effective_tokens(const RunSize& size, double worth) {
   return size.text_tokens * (1 + worth * (1 - std::exp(-again / worth)));
 }
 
+// The two terms of M, by their logarithms.
+struct Terms {
+  double of_size = 0, of_tokens = 0;
+  double sharpness = 1;
+  // The logarithm of M.
+  double both() const {
+    const double larger = std::max(of_size, of_tokens), smaller = std::min(of_size, of_tokens);
+    return larger + std::log1p(std::exp(sharpness * (smaller - larger))) / sharpness;
+  }
+  // The share of a term: how much of a change of it M takes.
+  double share(double of_term) const { return std::exp(sharpness * (of_term - both())); }
+};
+
+double above_floor(double height, const Terms& terms) {
+  return 1 / (1 / height + std::exp(-terms.both()));
+}
+
 LossLaw law_of(const Values& values, const Middle& middle) {
   const double a = std::exp(values[kSizeExponent]), b = std::exp(values[kTokensExponent]);
   return {.floor = std::exp(values[kFloor]),
+          .height = std::exp(values[kHeight]),
           .size_factor = std::exp(values[kSize] + a * middle.log_parameters),
           .size_exponent = a,
           .tokens_factor = std::exp(values[kTokens] + b * middle.log_tokens),
           .tokens_exponent = b,
+          .sharpness = std::exp(values[kSharpness]),
           .worth_of_passes = std::exp(values[kWorth])};
 }
 
@@ -67,19 +101,26 @@ double log_loss(const Values& values, const Middle& middle, const RunSize& size,
   const double tokens = effective_tokens(size, worth);
   const double log_parameters = std::log(size.parameters) - middle.log_parameters;
   const double log_tokens = std::log(tokens) - middle.log_tokens;
-  const double floor = std::exp(values[kFloor]);
-  const double of_size = std::exp(values[kSize] - a * log_parameters);
-  const double of_tokens = std::exp(values[kTokens] - b * log_tokens);
-  const double loss = floor + of_size + of_tokens;
+  const double floor = std::exp(values[kFloor]), height = std::exp(values[kHeight]);
+  const Terms terms = {values[kSize] - a * log_parameters, values[kTokens] - b * log_tokens,
+                       std::exp(values[kSharpness])};
+  const double above = above_floor(height, terms);
+  const double loss = floor + above;
+  const double of_size = terms.share(terms.of_size), of_tokens = terms.share(terms.of_tokens);
   const double again = std::max(0.0, size.passes() - 1) / worth;
   const double tokens_slope =
       size.text_tokens * worth * (1 - std::exp(-again) * (1 + again)) / tokens;
-  slope = {floor / loss,
-           of_size / loss,
-           -a * log_parameters * of_size / loss,
-           of_tokens / loss,
-           -b * log_tokens * of_tokens / loss,
-           -b * tokens_slope * of_tokens / loss};
+  const double of_both = above * above / std::exp(terms.both()) / loss;
+  slope = {
+      floor / loss,
+      above * above / height / loss,
+      of_both * of_size,
+      -a * log_parameters * of_both * of_size,
+      of_both * of_tokens,
+      -b * log_tokens * of_both * of_tokens,
+      of_both * (of_size * terms.of_size + of_tokens * terms.of_tokens - terms.both()),
+      -b * tokens_slope * of_both * of_tokens,
+  };
   return std::log(loss);
 }
 
@@ -163,19 +204,25 @@ Values minimize(const Problem& problem, Values values) {
   return values;
 }
 
-// The prior floor is half of the lowest loss, and size and tokens share the rest evenly. The
-// deviations are a factor of two or so, so that a few runs overrule the prior.
-Prior usual_prior(std::span<const MeasuredRun> runs) {
+// Size and tokens share evenly what is above the prior floor. Deviations of a factor of two or so
+// let a few runs overrule the prior.
+Prior usual_prior(std::span<const MeasuredRun> runs, int64_t vocab_size) {
   double lowest = std::numeric_limits<double>::infinity();
   double mean = 0;
   for (const MeasuredRun& run : runs) {
     lowest = std::min(lowest, run.loss);
     mean += run.loss / static_cast<double>(runs.size());
   }
-  const double part = std::log((mean - lowest / 2) / 2);
-  return {.mean = {std::log(lowest / 2), part, std::log(kExponent), part, std::log(kExponent),
-                   std::log(kUsualWorth)},
-          .deviation = {0.5, 1.0, 0.35, 1.0, 0.35, 0.7}};
+  const double floor = kUsualFloor * lowest;
+  const double guess = std::log(static_cast<double>(vocab_size));
+  const double height = std::max(kUsualStart * guess - floor, lowest);
+  // M where above_floor() is the mean loss.
+  const double both = 1 / std::max(1 / (mean - floor) - 1 / height, 0.1 / height);
+  const double part = std::log(both) - std::log(2.0) / kUsualSharpness;
+  return {
+      .mean = {std::log(floor), std::log(height), part, std::log(kUsualSizeExponent), part,
+               std::log(kUsualTokensExponent), std::log(kUsualSharpness), std::log(kUsualWorth)},
+      .deviation = {0.7, 0.1, 1.0, 0.2, 1.0, 0.15, 0.3, 0.7}};
 }
 
 Middle middle_of(std::span<const MeasuredRun> runs) {
@@ -291,8 +338,9 @@ double excess_at(const std::vector<LossPoint>& excess, double share) {
 
 double LossLaw::loss(const RunSize& size) const {
   const double tokens = effective_tokens(size, worth_of_passes);
-  return floor + size_factor * std::pow(size.parameters, -size_exponent) +
-         tokens_factor * std::pow(tokens, -tokens_exponent);
+  const Terms terms = {std::log(size_factor) - size_exponent * std::log(size.parameters),
+                       std::log(tokens_factor) - tokens_exponent * std::log(tokens), sharpness};
+  return floor + above_floor(height, terms);
 }
 
 LossRange LossForecast::at(const RunSize& size) const {
@@ -315,7 +363,7 @@ int count_rungs(std::span<const MeasuredRun> runs) {
   return count;
 }
 
-LossForecast fit_forecast(std::span<const MeasuredRun> runs) {
+LossForecast fit_forecast(std::span<const MeasuredRun> runs, int64_t vocab_size) {
   const int rungs = count_rungs(runs);
   if (rungs < kLeastRungs) {
     throw Error(ErrorKind::kUsage, str("a forecast needs runs of at least ", kLeastRungs,
@@ -325,7 +373,7 @@ LossForecast fit_forecast(std::span<const MeasuredRun> runs) {
                      .log_losses = {},
                      .weights = std::vector<double>(runs.size(), 1.0),
                      .middle = middle_of(runs),
-                     .prior = usual_prior(runs),
+                     .prior = usual_prior(runs, vocab_size),
                      .noise = seed_noise(runs)};
   for (const MeasuredRun& run : runs) problem.log_losses.push_back(std::log(run.loss));
   problem.noise = noise_about(problem, best_fit(problem));

@@ -1,12 +1,15 @@
 // Predicts the held-out loss of a run from the losses of smaller runs on the same text.
 //
-// The law is L = E + A / N^a + B / D'^b (Hoffmann et al. 2022, 2203.15556). N counts the parameters
-// that multiply a token (count_multiplied of config/model_family.h). D' counts the tokens of the
-// run, but less for each pass over the same text: with U tokens of text and R passes after the
-// first, D' = U + U r (1 - e^(-R / r)) (Muennighoff et al. 2023, 2305.16264). Losses are
+// The law is L = E + 1 / (1 / S + 1 / M), with M = ((A / N^a)^q + (B / D'^b)^q)^(1 / q). E is the
+// floor, and E + S the loss of a model that has learned nothing yet. Late in training, and with
+// q = 1, it is L = E + A / N^a + B / D'^b (Hoffmann et al. 2022, 2203.15556). N counts the
+// parameters that multiply a token (count_multiplied of config/model_family.h). D' counts the
+// tokens of the run, but less for each pass over the same text: with U tokens of text and R passes
+// after the first, D' = U + U r (1 - e^(-R / r)) (Muennighoff et al. 2023, 2305.16264). Losses are
 // nats a target. docs/forecast.md has the mathematics; all functions are deterministic.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -32,8 +35,10 @@ inline constexpr double kSeedNoise = 0.004;
 
 struct LossLaw {
   double floor = 0;                               // E
+  double height = 0;                              // S
   double size_factor = 0, size_exponent = 0;      // A and a
   double tokens_factor = 0, tokens_exponent = 0;  // B and b
+  double sharpness = 0;                           // q
   double worth_of_passes = 0;                     // r
 
   double loss(const RunSize& size) const;
@@ -59,8 +64,9 @@ inline constexpr int kLeastRungs = 4;
 int count_rungs(std::span<const MeasuredRun> runs);
 // Fits the law to the logarithms of the losses, with Huber's loss and with priors, and again to
 // each replicate: random weights of the runs, losses moved by noise, and moved means of the priors.
-// Throws Error(kUsage) if count_rungs() is below kLeastRungs.
-LossForecast fit_forecast(std::span<const MeasuredRun> runs);
+// The prior of E + S depends on `vocab_size`, the rows of the embedding. Throws Error(kUsage) if
+// count_rungs() is below kLeastRungs.
+LossForecast fit_forecast(std::span<const MeasuredRun> runs, int64_t vocab_size);
 
 // A held-out loss within a run.
 struct LossPoint {

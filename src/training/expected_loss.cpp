@@ -32,7 +32,7 @@ SavedForecast read_forecast(const fs::path& folder) {
   try {
     for (const auto& law : json.at("laws")) {
       saved.forecast.laws.push_back(
-          {law.at(0), law.at(1), law.at(2), law.at(3), law.at(4), law.at(5)});
+          {law.at(0), law.at(1), law.at(2), law.at(3), law.at(4), law.at(5), law.at(6), law.at(7)});
     }
     for (const auto& point : json.at("course"))
       saved.course.push_back({point.at(0), point.at(1), point.at(2)});

@@ -365,7 +365,7 @@ class Answers {
         trained_(std::move(trained)),
         data_(data),
         program_(program),
-        forecast_(fit_forecast(trained_.runs)) {
+        forecast_(fit_forecast(trained_.runs, *common().model.vocab_size)) {
     std::vector<double> flops;
     for (const Rung* rung : trained_.rungs) flops.push_back(flops_of(*rung));
     std::vector<double> seconds = trained_.seconds;
@@ -396,10 +396,12 @@ class Answers {
     for (const ResolvedRun& target : targets_) answers.push_back(answer(target));
     return {{"law",
              {{"floor", law.floor},
+              {"height", law.height},
               {"size_factor", law.size_factor},
               {"size_exponent", law.size_exponent},
               {"tokens_factor", law.tokens_factor},
               {"tokens_exponent", law.tokens_exponent},
+              {"sharpness", law.sharpness},
               {"worth_of_passes", law.worth_of_passes},
               {"noise", forecast_.noise}}},
             {"rungs", std::move(rungs)},
@@ -411,8 +413,8 @@ class Answers {
   Json file_json() const {
     Json laws = Json::array(), course = Json::array();
     for (const LossLaw& law : forecast_.laws) {
-      laws.push_back({law.floor, law.size_factor, law.size_exponent, law.tokens_factor,
-                      law.tokens_exponent, law.worth_of_passes});
+      laws.push_back({law.floor, law.height, law.size_factor, law.size_exponent, law.tokens_factor,
+                      law.tokens_exponent, law.sharpness, law.worth_of_passes});
     }
     for (const CoursePoint& point :
          mean_course(forecast_.laws.front(), trained_.runs, trained_.curves))
@@ -533,8 +535,8 @@ class Answers {
       doubts.push_back(
           str(trained_.unsettled, " of ", trained_.runs.size(), " rungs have fewer than ",
               kSettledSteps,
-              " steps, and losses still fall faster there than the law; "
-              "the run will end lower. Ask about a longer run, or give a higher --spend"));
+              " steps, which tell less of a long run. Ask about a longer run, or give a higher "
+              "--spend"));
     }
     if (target.size.passes() > 1 && target.size.passes() > 1.2 * most_passes) {
       doubts.push_back(str("the run makes ", printed("%.1f", target.size.passes()),

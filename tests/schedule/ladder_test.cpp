@@ -90,10 +90,10 @@ TEST(Ladder, OtherRatesAreTriedAtTheSmallestRungs) {
   EXPECT_LT(cost, 0.11 * sum);
 }
 
-// A ladder that can pay few rungs spends nothing on other rates.
+// A ladder that can pay few rungs, or short ones, spends nothing on other rates.
 TEST(Ladder, OtherRatesCostNoRungOfASmallLadder) {
   int with_rates = 0;
-  for (double tokens = 400e3; tokens < 200e6; tokens *= 1.3) {
+  for (double tokens = 400e3; tokens < 2e9; tokens *= 1.3) {
     std::vector<Rung> rungs;
     try {
       rungs = choose_ladder(spec_of(1e6, tokens));
@@ -108,6 +108,7 @@ TEST(Ladder, OtherRatesCostNoRungOfASmallLadder) {
     EXPECT_GE(sizes, kLeastRungs) << tokens;
     if (rates > 0) {
       EXPECT_GE(sizes, 6) << tokens;
+      EXPECT_GE(rungs.front().tokens, 1'000'000) << tokens;
     }
     with_rates += rates > 0 ? 1 : 0;
   }
