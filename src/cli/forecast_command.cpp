@@ -93,14 +93,16 @@ std::string to_text(const Json& answers) {
                      number(rung.at("fitted"), "%.4f")});
   }
   const Json& law = answers.at("law");
-  std::string text =
-      block("rungs", rungs) + line("law", str("floor ", number(law.at("floor"), "%.3f"),
-                                              ", height ", number(law.at("height"), "%.3f"),
-                                              ", size ", number(law.at("size_factor"), "%.3g"),
-                                              " / N^", number(law.at("size_exponent"), "%.3f"),
-                                              ", tokens ", number(law.at("tokens_factor"), "%.3g"),
-                                              " / D^", number(law.at("tokens_exponent"), "%.3f"),
-                                              ", sharpness ", number(law.at("sharpness"), "%.2f")));
+  const auto term = [&](const char* factor, const char* of, const char* exponent) {
+    return str("(", number(law.at(factor), "%.3g"), " / ", of, "^",
+               number(law.at(exponent), "%.3f"), ")^", number(law.at("sharpness"), "%.2f"));
+  };
+  std::string text = block("rungs", rungs) +
+                     line("law", str("loss = ", number(law.at("floor"), "%.3f"), " + 1 / (1 / ",
+                                     number(law.at("height"), "%.3f"), " + 1 / M), M = (",
+                                     term("size_factor", "N", "size_exponent"), " + ",
+                                     term("tokens_factor", "D", "tokens_exponent"), ")^(1 / ",
+                                     number(law.at("sharpness"), "%.2f"), ")"));
   text += rates_text(answers.at("rates"));
   for (const Json& answer : answers.at("answers")) text += "\n" + answer_text(answer);
   return text;

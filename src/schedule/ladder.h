@@ -23,8 +23,7 @@ struct LadderSpec {
   double spend = 0.1;            // share of the run's cost that the ladder may take
 };
 
-// From this step on the law of loss_law.h is nearly a sum of two powers. Before, a loss falls slowly
-// at first, and so tells less about long runs (docs/forecast.md has the measurement).
+// A shorter run says less about long runs, so rungs have so many steps where the run pays for them.
 inline constexpr double kSettledSteps = 800;
 
 struct Rung {

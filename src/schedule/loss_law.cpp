@@ -38,7 +38,7 @@ constexpr double kDecile = 1.2816;  // the tenth of a normal distribution lies a
 // The priors' middles, fitted to small runs on three texts (docs/forecast.md), and r of Muennighoff
 // et al.
 constexpr double kUsualFloor = 0.2;   // of the lowest loss
-constexpr double kUsualStart = 0.92;  // E + S, of the loss of a guess among the vocabulary
+constexpr double kUsualStart = 0.92;  // E + S, as a share of log(vocab_size), a guess's loss
 constexpr double kUsualSizeExponent = 0.48, kUsualTokensExponent = 0.43;
 constexpr double kUsualSharpness = 1.5, kUsualWorth = 15.39;
 
@@ -65,7 +65,7 @@ double effective_tokens(const RunSize& size, double worth) {
   return size.text_tokens * (1 + worth * (1 - std::exp(-again / worth)));
 }
 
-// The two terms of M, by their logarithms.
+// Holds the logarithms of A / N^a and B / D'^b, which M joins.
 struct Terms {
   double of_size = 0, of_tokens = 0;
   double sharpness = 1;
@@ -74,7 +74,7 @@ struct Terms {
     const double larger = std::max(of_size, of_tokens), smaller = std::min(of_size, of_tokens);
     return larger + std::log1p(std::exp(sharpness * (smaller - larger))) / sharpness;
   }
-  // The share of a term: how much of a change of it M takes.
+  // Returns by how many percent M grows where the term grows by one percent.
   double share(double of_term) const { return std::exp(sharpness * (of_term - both())); }
 };
 
@@ -204,8 +204,8 @@ Values minimize(const Problem& problem, Values values) {
   return values;
 }
 
-// Size and tokens share evenly what is above the prior floor. Deviations of a factor of two or so
-// let a few runs overrule the prior.
+// The middles make the terms of size and tokens equal. E, r and the terms have wide deviations, so
+// that a few runs overrule them; S, a, b and q have narrow ones.
 Prior usual_prior(std::span<const MeasuredRun> runs, int64_t vocab_size) {
   double lowest = std::numeric_limits<double>::infinity();
   double mean = 0;
@@ -215,8 +215,9 @@ Prior usual_prior(std::span<const MeasuredRun> runs, int64_t vocab_size) {
   }
   const double floor = kUsualFloor * lowest;
   const double guess = std::log(static_cast<double>(vocab_size));
+  // A small vocabulary, or losses above a guess, must not make the height negative.
   const double height = std::max(kUsualStart * guess - floor, lowest);
-  // M where above_floor() is the mean loss.
+  // M of a run with the mean loss; at most ten heights, since a loss above E + S has no M.
   const double both = 1 / std::max(1 / (mean - floor) - 1 / height, 0.1 / height);
   const double part = std::log(both) - std::log(2.0) / kUsualSharpness;
   return {
@@ -292,7 +293,7 @@ double noise_about(const Problem& problem, const Values& values) {
         log_loss(values, problem.middle, problem.runs[i].size, slope) - problem.log_losses[i];
     squares += off * off;
   }
-  constexpr double kFitted = 3;  // about so many of the values are fitted, and not of the priors
+  constexpr double kFitted = 4;  // about so many of the values are fitted, and not of the priors
   const double freedom = std::max(2.0, static_cast<double>(problem.runs.size()) - kFitted);
   return std::max(problem.noise, std::sqrt(squares / freedom));
 }

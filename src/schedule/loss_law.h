@@ -1,12 +1,10 @@
 // Predicts the held-out loss of a run from the losses of smaller runs on the same text.
 //
-// The law is L = E + 1 / (1 / S + 1 / M), with M = ((A / N^a)^q + (B / D'^b)^q)^(1 / q). E is the
-// floor, and E + S the loss of a model that has learned nothing yet. Late in training, and with
-// q = 1, it is L = E + A / N^a + B / D'^b (Hoffmann et al. 2022, 2203.15556). N counts the
-// parameters that multiply a token (count_multiplied of config/model_family.h). D' counts the
-// tokens of the run, but less for each pass over the same text: with U tokens of text and R passes
-// after the first, D' = U + U r (1 - e^(-R / r)) (Muennighoff et al. 2023, 2305.16264). Losses are
-// nats a target. docs/forecast.md has the mathematics; all functions are deterministic.
+// The law is L = E + 1 / (1 / S + 1 / M), with M = ((A / N^a)^q + (B / D'^b)^q)^(1 / q). Where M is
+// far below S, and with q = 1, it is the law of Hoffmann et al. 2022 (2203.15556). N counts the
+// parameters that multiply a token (count_multiplied of config/model_family.h), D' the tokens of
+// the run, passes counting less. Losses are nats a target. docs/forecast.md has the mathematics;
+// all functions are deterministic.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +33,16 @@ inline constexpr double kSeedNoise = 0.004;
 
 struct LossLaw {
   double floor = 0;                               // E
-  double height = 0;                              // S
+  double height = 0;                              // S: of an untrained model's loss above the floor
   double size_factor = 0, size_exponent = 0;      // A and a
   double tokens_factor = 0, tokens_exponent = 0;  // B and b
-  double sharpness = 0;                           // q
-  double worth_of_passes = 0;                     // r
+  // q: 1 adds the terms of size and tokens, and a large one takes the larger term.
+  double sharpness = 0;
+  // r: with U tokens of text and R passes after the first, D' = U + U r (1 - e^(-R / r))
+  // (Muennighoff et al. 2023, 2305.16264).
+  double worth_of_passes = 0;
 
+  // Returns the loss at the end of a run of this size.
   double loss(const RunSize& size) const;
 };
 
@@ -64,7 +66,7 @@ inline constexpr int kLeastRungs = 4;
 int count_rungs(std::span<const MeasuredRun> runs);
 // Fits the law to the logarithms of the losses, with Huber's loss and with priors, and again to
 // each replicate: random weights of the runs, losses moved by noise, and moved means of the priors.
-// The prior of E + S depends on `vocab_size`, the rows of the embedding. Throws Error(kUsage) if
+// The prior of S depends on `vocab_size`, the rows of the embedding. Throws Error(kUsage) if
 // count_rungs() is below kLeastRungs.
 LossForecast fit_forecast(std::span<const MeasuredRun> runs, int64_t vocab_size);
 

@@ -535,8 +535,8 @@ class Answers {
       doubts.push_back(
           str(trained_.unsettled, " of ", trained_.runs.size(), " rungs have fewer than ",
               kSettledSteps,
-              " steps, which tell less of a long run. Ask about a longer run, or give a higher "
-              "--spend"));
+              " steps, and short runs say less about long ones. Ask about a longer run, or give "
+              "a higher --spend"));
     }
     if (target.size.passes() > 1 && target.size.passes() > 1.2 * most_passes) {
       doubts.push_back(str("the run makes ", printed("%.1f", target.size.passes()),

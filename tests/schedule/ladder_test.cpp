@@ -125,7 +125,7 @@ TEST(Ladder, SeveralPassesAreSeen) {
   EXPECT_GT(with, 1.2 * static_cast<double>(without));
 }
 
-// Before that many steps a loss falls faster than the law.
+// A rung has kSettledSteps where the run pays for them.
 TEST(Ladder, ARungHasSettledWhereTheRunPaysForIt) {
   LadderSpec spec = spec_of(4e6, 30e6);
   spec.evaluation_tokens = 1000;

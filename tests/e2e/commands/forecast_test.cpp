@@ -5,7 +5,9 @@
 #include <csignal>
 #include <set>
 
+#include "base/file.h"
 #include "e2e/workspace.h"
+#include "formats/strict_json.h"
 
 namespace lmtrain::testing {
 namespace {
@@ -35,6 +37,22 @@ std::vector<fs::path> rungs_in(const fs::path& folder) {
 
 // The held-out losses that a run with a forecast was compared with.
 std::vector<Json> comparisons(const RunDir& run) { return run.events("forecast"); }
+
+// Adds runs with other rates for both seeds of the smallest rung, as a ladder of longer rungs has.
+void add_other_rates(const fs::path& ladder) {
+  Json fields = Json::parse(read_text(ladder));
+  fields.erase("checksum");
+  const Json rungs = fields.at("rungs");
+  for (const size_t i : {0U, 1U}) {
+    for (const double factor : {0.7, 1.4}) {
+      Json rung = rungs.at(i);
+      rung["lr_factor"] = factor;
+      rung["name"] = rung.at("name").get<std::string>() + (factor < 1 ? "-lr0.7" : "-lr1.4");
+      fields["rungs"].push_back(rung);
+    }
+  }
+  write_file_atomic(ladder, checked_json_text(fields));
+}
 
 // The answers but for the memory, which is measured of each command's process.
 Json without_memory(const ProcessResult& command) {
@@ -99,6 +117,7 @@ TEST(Forecast, KilledItGoesOnAndARunIsComparedWithIt) {
   }
   ASSERT_GE(rungs_in(to).size(), 2U);
   EXPECT_FALSE(fs::exists(to / "forecast.json"));
+  add_other_rates(to / "ladder.json");
 
   const ProcessResult made = lmtrain(command);
   ASSERT_EQ(made.exit_code, 0) << made;
