@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -130,6 +133,62 @@ TEST_F(CachingAllocatorTest, WhatWaitsIsGivenBackBeforeMuchMoreIsHeld) {
   const size_t waiting = allocator.bytes_waiting();
   use(3 * kMiB, 16);
   EXPECT_EQ(allocator.bytes_waiting(), waiting);
+}
+
+// Logits are the largest tensor of a step. If the backward's tensors cost their pages, the next
+// step would have to clear new ones.
+TEST_F(CachingAllocatorTest, PartsOfALargeBlockServeWhereMoreMayNotBeHeld) {
+  const size_t before = allocator.bytes_in_use();
+  const void* const large = allocator.allocate(64 * kMiB).get();  // freed at once
+  for (int step = 0; step < 3; ++step) {
+    std::vector<c10::DataPtr> parts;
+    for (const size_t size : {6 * kMiB, 8 * kMiB, 16 * kMiB, 20 * kMiB}) {
+      parts.push_back(allocator.allocate(size));
+      std::memset(parts.back().get(), step, size);
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto* const bytes = static_cast<const char*>(parts[i].get());
+      EXPECT_EQ(bytes[0], step) << i;
+      EXPECT_EQ(bytes[6 * kMiB - 1], step) << i;
+    }
+    const size_t held = allocator.bytes_in_use() + allocator.bytes_waiting() - before;
+    EXPECT_LE(held, 71 * kMiB);
+    // In whatever order they are freed, the parts are one block again.
+    std::swap(parts[1], parts[static_cast<size_t>(1 + step)]);
+    parts.clear();
+    EXPECT_EQ(allocator.allocate(64 * kMiB).get(), large) << step;
+  }
+  EXPECT_EQ(allocator.bytes_in_use(), before);
+}
+
+// Random sizes and lives: blocks never overlap, and all of them join again.
+TEST_F(CachingAllocatorTest, BlocksNeverOverlap) {
+  const size_t before = allocator.bytes_in_use();
+  std::mt19937 random(1);
+  std::vector<std::pair<c10::DataPtr, size_t>> used;
+  std::map<const char*, size_t> ranges;
+  for (int i = 0; i < 4000; ++i) {
+    if (used.size() < 40 && random() % 2 == 0) {
+      const size_t size = kMiB + random() % (random() % 8 == 0 ? 40 * kMiB : 3 * kMiB);
+      used.emplace_back(allocator.allocate(size), size);
+      const auto* const begin = static_cast<const char*>(used.back().first.get());
+      const auto next = ranges.lower_bound(begin);
+      if (next != ranges.end()) {
+        ASSERT_LE(begin + size, next->first) << i;
+      }
+      if (next != ranges.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, begin) << i;
+      }
+      ranges[begin] = size;
+    } else if (!used.empty()) {
+      const size_t which = random() % used.size();
+      ranges.erase(static_cast<const char*>(used[which].first.get()));
+      std::swap(used[which], used.back());
+      used.pop_back();
+    }
+  }
+  used.clear();
+  EXPECT_EQ(allocator.bytes_in_use(), before);
 }
 
 TEST_F(CachingAllocatorTest, TensorsHaveIt) {
