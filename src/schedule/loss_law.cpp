@@ -354,8 +354,10 @@ LossRange LossForecast::at(const RunSize& size) const {
   const auto quantile = [&](double share) {
     return losses[static_cast<size_t>(share * static_cast<double>(losses.size() - 1))];
   };
+  const double beyond =
+      std::max(0.0, std::log(size.parameters * size.tokens / std::max(1.0, reach)));
   return widened({expected, std::min(expected, quantile(0.1)), std::max(expected, quantile(0.9))},
-                 noise);
+                 std::hypot(noise, drift * beyond));
 }
 
 int count_rungs(std::span<const MeasuredRun> runs) {
@@ -381,6 +383,8 @@ LossForecast fit_forecast(std::span<const MeasuredRun> runs, int64_t vocab_size)
   const Values best = best_fit(problem);
   LossForecast forecast;
   forecast.noise = problem.noise;
+  for (const MeasuredRun& run : runs)
+    forecast.reach = std::max(forecast.reach, run.size.parameters * run.size.tokens);
   forecast.laws.push_back(law_of(best, problem.middle));
   for (int i = 0; i < kReplicates; ++i)
     forecast.laws.push_back(law_of(minimize(replicate(problem, i), best), problem.middle));

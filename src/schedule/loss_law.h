@@ -55,6 +55,9 @@ struct LossRange {
 struct LossForecast {
   std::vector<LossLaw> laws;  // the best fit, then the replicates
   double noise = 0;           // standard deviation of the logarithm of a measured loss
+  // The law itself is off by a deviation of `drift` for each factor e by which parameters times
+  // tokens exceed `reach`, those of the largest run.
+  double drift = 0, reach = 0;
 
   // Returns the loss to expect of a whole run of this size.
   LossRange at(const RunSize& size) const;

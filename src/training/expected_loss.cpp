@@ -37,6 +37,8 @@ SavedForecast read_forecast(const fs::path& folder) {
     for (const auto& point : json.at("course"))
       saved.course.push_back({point.at(0), point.at(1), point.at(2)});
     json.at("noise").get_to(saved.forecast.noise);
+    json.at("drift").get_to(saved.forecast.drift);
+    json.at("reach").get_to(saved.forecast.reach);
     json.at("fingerprint").get_to(saved.fingerprint);
     json.at("bytes_per_target").get_to(saved.bytes_per_target);
   } catch (const nlohmann::json::exception&) {

@@ -39,6 +39,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kMostBytes = 16 << 20;  // of ladder.json
 constexpr double kNearlySettled = 0.9;     // batches are rounded, so steps are too
+// LossForecast::drift where most rungs were short: 10 % at 20 times the largest rung's cost
+// (docs/forecast.md#checked).
+constexpr double kShortRungsDrift = 0.033;
 
 // ---- Configs ----
 
@@ -366,6 +369,7 @@ class Answers {
         data_(data),
         program_(program),
         forecast_(fit_forecast(trained_.runs, *common().model.vocab_size)) {
+    if (are_most_rungs_short()) forecast_.drift = kShortRungsDrift;
     std::vector<double> flops;
     for (const Rung* rung : trained_.rungs) flops.push_back(flops_of(*rung));
     std::vector<double> seconds = trained_.seconds;
@@ -423,6 +427,8 @@ class Answers {
     all["fingerprint"] = data_.fingerprint;
     all["bytes_per_target"] = bytes_per_target(data_);
     all["noise"] = forecast_.noise;
+    all["drift"] = forecast_.drift;
+    all["reach"] = forecast_.reach;
     all["laws"] = std::move(laws);
     all["course"] = std::move(course);
     return all;
@@ -430,6 +436,9 @@ class Answers {
 
  private:
   const Config& common() const { return targets_.front().config; }
+  bool are_most_rungs_short() const {
+    return 2 * static_cast<size_t>(trained_.unsettled) > trained_.runs.size();
+  }
   double token_cost_of(const ModelConfig& model) const {
     return targets_.front().token_cost_of(model);
   }
@@ -531,7 +540,7 @@ class Answers {
     std::vector<std::string> doubts;
     const int rungs = count_rungs(trained_.runs);
     if (rungs < 6) doubts.push_back(str("the ladder has only ", rungs, " rungs"));
-    if (2 * static_cast<size_t>(trained_.unsettled) > trained_.runs.size()) {
+    if (are_most_rungs_short()) {
       doubts.push_back(
           str(trained_.unsettled, " of ", trained_.runs.size(), " rungs have fewer than ",
               kSettledSteps,

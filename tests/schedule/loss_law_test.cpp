@@ -114,6 +114,20 @@ TEST(LossLaw, FewRunsGiveAWideInterval) {
   EXPECT_GT(width(1, 4), 1.4 * width(0, 9));
 }
 
+TEST(LossLaw, ADriftWidensWhatLiesBeyondTheLadder) {
+  LossForecast forecast = fit_forecast(ladder(0.003, 5), kVocabSize);
+  EXPECT_EQ(forecast.reach, 2e6 * 20e6);
+  const auto width = [&](double times) {
+    const LossRange range = forecast.at({2e6 * times, 20e6, 1e12});
+    return std::log(range.high / range.low);
+  };
+  const double inside = width(1), beyond = width(20);
+  forecast.drift = 0.033;
+  EXPECT_EQ(width(1), inside);
+  EXPECT_GT(width(20), beyond + 0.05);
+  EXPECT_GT(width(20), 2 * 1.28 * 0.033 * std::log(20));
+}
+
 TEST(LossLaw, FewerThanFourRungsAreRefused) {
   const std::vector<MeasuredRun> runs = ladder(0.003, 5);
   EXPECT_EQ(count_rungs(runs), 7);  // second seeds are no rungs
@@ -151,7 +165,7 @@ TEST(LossLaw, TheCourseOfRunsTellsTheLossWithinARun) {
   };
   std::vector<std::vector<LossPoint>> curves;
   for (const MeasuredRun& run : runs) curves.push_back(curve(run.size, 20));
-  const LossForecast forecast = {{kTrue, kTrue}, 0.004};
+  const LossForecast forecast = {.laws = {kTrue, kTrue}, .noise = 0.004};
   const std::vector<CoursePoint> course = mean_course(kTrue, runs, curves);
   ASSERT_EQ(course.size(), 20U);
   const RunSize target = {6e6, 60e6, 1e12};
