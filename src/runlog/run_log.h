@@ -185,7 +185,8 @@ class RunLog {
   // Reads the losses to expect, if the config has a forecast.
   void read_expectation(const TrainingState& state);
   // Compares the held-out loss with the expected loss. Writes an event and a note at 5, 25 and 99 %
-  // of the run. When the loss leaves the interval, writes an event and a warning instead.
+  // of the run. When the loss leaves the interval, from 25 % on, writes an event and a warning
+  // instead.
   void compare_with_forecast(const TrainingState& state, double loss);
   // Returns the evaluations in metrics.jsonl, and the checkpoints that belong to them. `saved_step`
   // is the step of the newest checkpoint.

@@ -324,6 +324,17 @@ LossRange widened(const LossRange& range, double deviation) {
           range.expected * std::exp(half(range.high))};
 }
 
+double largest_cost(std::span<const MeasuredRun> runs) {
+  double largest = 0;
+  for (const MeasuredRun& run : runs) largest = std::max(largest, run.size.cost());
+  return largest;
+}
+
+// How many times as far as the run of cost `reach` a run lies above the law.
+double course_factor(const RunSize& size, double reach) {
+  return std::pow(size.cost() / reach, kCourseGrowth);
+}
+
 // The logarithm of loss over law at a share of the run, between the evaluations beside it. Before
 // the first evaluation the line through the first two goes on.
 double excess_at(const std::vector<LossPoint>& excess, double share) {
@@ -354,8 +365,7 @@ LossRange LossForecast::at(const RunSize& size) const {
   const auto quantile = [&](double share) {
     return losses[static_cast<size_t>(share * static_cast<double>(losses.size() - 1))];
   };
-  const double beyond =
-      std::max(0.0, std::log(size.parameters * size.tokens / std::max(1.0, reach)));
+  const double beyond = std::max(0.0, std::log(size.cost() / std::max(1.0, reach)));
   return widened({expected, std::min(expected, quantile(0.1)), std::max(expected, quantile(0.9))},
                  std::hypot(noise, drift * beyond));
 }
@@ -383,8 +393,7 @@ LossForecast fit_forecast(std::span<const MeasuredRun> runs, int64_t vocab_size)
   const Values best = best_fit(problem);
   LossForecast forecast;
   forecast.noise = problem.noise;
-  for (const MeasuredRun& run : runs)
-    forecast.reach = std::max(forecast.reach, run.size.parameters * run.size.tokens);
+  forecast.reach = largest_cost(runs);
   forecast.laws.push_back(law_of(best, problem.middle));
   for (int i = 0; i < kReplicates; ++i)
     forecast.laws.push_back(law_of(minimize(replicate(problem, i), best), problem.middle));
@@ -395,6 +404,7 @@ std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const Measure
                                      std::span<const std::vector<LossPoint>> curves) {
   constexpr int kPoints = 20;
   constexpr size_t kLeastPoints = 3;  // evaluations, the last one included
+  const double reach = largest_cost(runs);
   // For each run, by share of its tokens: log(loss / law's loss), less its value at the end.
   std::vector<std::vector<LossPoint>> excesses;
   std::vector<double> weights;
@@ -406,13 +416,15 @@ std::vector<CoursePoint> mean_course(const LossLaw& law, std::span<const Measure
     };
     std::vector<LossPoint> excess;
     for (const LossPoint& point : curves[i]) {
-      if (point.tokens > 0)
+      if (point.tokens > 0) {
         excess.push_back(
-            {point.tokens / curves[i].back().tokens, off(point) - off(curves[i].back())});
+            {point.tokens / curves[i].back().tokens,
+             (off(point) - off(curves[i].back())) / course_factor(runs[i].size, reach)});
+      }
     }
     if (excess.size() < kLeastPoints) continue;
     excesses.push_back(std::move(excess));
-    weights.push_back(std::sqrt(runs[i].size.parameters * runs[i].size.tokens));
+    weights.push_back(std::sqrt(runs[i].size.cost()));
   }
   std::vector<CoursePoint> course;
   for (int k = 1; k <= kPoints; ++k) {
@@ -438,8 +450,10 @@ LossRange range_within_run(const LossForecast& forecast, const RunSize& size,
   RunSize part = size;
   part.tokens *= point.share;
   const LossRange range = forecast.at(part);
-  const double factor = std::exp(point.excess);
-  return widened({factor * range.expected, factor * range.low, factor * range.high}, point.spread);
+  const double growth = course_factor(size, forecast.reach);
+  const double factor = std::exp(growth * point.excess);
+  return widened({factor * range.expected, factor * range.low, factor * range.high},
+                 growth * point.spread);
 }
 
 }  // namespace lmtrain

@@ -20,6 +20,7 @@ struct RunSize {
   double text_tokens = 0;  // targets of one pass over the text
 
   double passes() const { return tokens / text_tokens; }
+  double cost() const { return parameters * tokens; }
 };
 
 // A run that was trained to its end, and its last held-out loss.
@@ -56,7 +57,7 @@ struct LossForecast {
   std::vector<LossLaw> laws;  // the best fit, then the replicates
   double noise = 0;           // standard deviation of the logarithm of a measured loss
   // The law itself is off by a deviation of `drift` for each factor e by which parameters times
-  // tokens exceed `reach`, those of the largest run.
+  // tokens exceed `reach`, the largest run's.
   double drift = 0, reach = 0;
 
   // Returns the loss to expect of a whole run of this size.
@@ -81,10 +82,13 @@ struct LossPoint {
 
 // How far the loss of a run lies above the law before the run's end, while its learning rate has
 // not fallen yet. At the share f of its tokens, the loss is e^excess times the law's loss of a
-// whole run of f times the tokens. `spread` is the standard deviation of `excess` among runs.
+// whole run of f times the tokens. `spread` is the standard deviation of `excess` among runs. Both
+// are of the largest run, and grow with parameters times tokens to the power kCourseGrowth
+// (docs/forecast.md has the measurement).
 struct CoursePoint {
   double share = 0, excess = 0, spread = 0;
 };
+inline constexpr double kCourseGrowth = 0.3;
 // Returns the mean course at every twentieth of a run. `curves[i]` has the evaluations of runs[i]
 // by ascending tokens, the last one at its end. Ignores evaluations at step 0, and then runs with
 // fewer than three; if no run is left, `excess` is 0. Large runs count more.

@@ -151,31 +151,35 @@ TEST(LossLaw, EqualRunsGiveEqualForecasts) {
 
 TEST(LossLaw, TheCourseOfRunsTellsTheLossWithinARun) {
   const std::vector<MeasuredRun> runs = ladder(0, 1);
-  // A run that is not at its end is above the law, the more the further its end is.
-  const auto above = [](double share) { return 0.1 * (1 - share); };
+  // A run that is not at its end is above the law, the more the further its end is, and the larger
+  // the run.
+  const double reach = 2e6 * 20e6;
+  const auto above = [&](const RunSize& size, double share) {
+    return 0.1 * (1 - share) * std::pow(size.parameters * size.tokens / reach, kCourseGrowth);
+  };
   const auto curve = [&](const RunSize& size, int points) {
     std::vector<LossPoint> points_of_run = {{0, 9.0}};
     for (int i = 1; i <= points; ++i) {
       RunSize part = size;
       const double share = static_cast<double>(i) / points;
       part.tokens *= share;
-      points_of_run.push_back({part.tokens, kTrue.loss(part) * std::exp(above(share))});
+      points_of_run.push_back({part.tokens, kTrue.loss(part) * std::exp(above(size, share))});
     }
     return points_of_run;
   };
   std::vector<std::vector<LossPoint>> curves;
   for (const MeasuredRun& run : runs) curves.push_back(curve(run.size, 20));
-  const LossForecast forecast = {.laws = {kTrue, kTrue}, .noise = 0.004};
+  const LossForecast forecast = {.laws = {kTrue, kTrue}, .noise = 0.004, .reach = reach};
   const std::vector<CoursePoint> course = mean_course(kTrue, runs, curves);
   ASSERT_EQ(course.size(), 20U);
   const RunSize target = {6e6, 60e6, 1e12};
   for (const CoursePoint& point : course) {
-    EXPECT_NEAR(point.excess, above(point.share), 1e-9);
+    EXPECT_NEAR(point.excess, 0.1 * (1 - point.share), 1e-9);
     EXPECT_NEAR(point.spread, 0, 1e-6);
     RunSize part = target;
     part.tokens *= point.share;
     const LossRange range = range_within_run(forecast, target, point);
-    EXPECT_NEAR(range.expected, kTrue.loss(part) * std::exp(above(point.share)), 1e-9);
+    EXPECT_NEAR(range.expected, kTrue.loss(part) * std::exp(above(target, point.share)), 1e-9);
     EXPECT_NEAR(std::log(range.high / range.expected), 1.2816 * 0.004, 1e-5);
   }
 }
