@@ -89,18 +89,21 @@ void CachingAllocator::put_back(void* block) {
   self.used_.erase(entry);
   self.in_use_ -= freed.bytes;
   const auto after = self.waiting_.upper_bound(freed.begin);
-  if (after != self.waiting_.end() && after->second.mapping == freed.mapping &&
-      freed.begin + freed.bytes == after->first)
+  if (after != self.waiting_.end() && are_neighbours(freed, after->second))
     freed.bytes += self.end_waiting(after->first).bytes;
   const auto next = self.waiting_.upper_bound(freed.begin);
   if (next != self.waiting_.begin()) {
     const Block before = std::prev(next)->second;
-    if (before.mapping == freed.mapping && before.begin + before.bytes == freed.begin) {
+    if (are_neighbours(before, freed)) {
       freed = {before.begin, before.bytes + freed.bytes, freed.mapping};
       self.end_waiting(before.begin);
     }
   }
   self.begin_waiting(freed);
+}
+
+bool CachingAllocator::are_neighbours(const Block& a, const Block& b) {
+  return a.mapping == b.mapping && a.begin + a.bytes == b.begin;
 }
 
 void CachingAllocator::begin_waiting(const Block& block) {

@@ -51,10 +51,12 @@ class CachingAllocator final : public c10::Allocator {
   struct Block {
     std::byte* begin;
     size_t bytes;
-    uint64_t mapping;  // of which it is a part
+    uint64_t mapping;  // the number of the mapping that holds the block
   };
   static void put_back(void* block);  // of any size
-  // All of these are called under the mutex.
+  // Returns whether `b` follows `a` in one mapping.
+  static bool are_neighbours(const Block& a, const Block& b);
+  // The functions below are called under the mutex.
   Block block_for(size_t bytes);
   Block map_new(size_t bytes);
   bool may_hold(size_t more) const;

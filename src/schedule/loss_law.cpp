@@ -30,7 +30,7 @@ using Matrix = std::array<Values, kCount>;
 
 constexpr int kReplicates = 200;
 // Random weights make a part of the spread. With this part of the noise beside them the interval
-// holds eight of ten synthetic runs (tests/schedule/loss_law_test.cpp).
+// holds 52 of 60 synthetic runs (tests/schedule/loss_law_test.cpp).
 constexpr double kMoved = 0.5;
 constexpr double kHuber =
     1.345;  // in standard deviations: 95 % as good as squares without outliers

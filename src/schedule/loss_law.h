@@ -20,6 +20,7 @@ struct RunSize {
   double text_tokens = 0;  // targets of one pass over the text
 
   double passes() const { return tokens / text_tokens; }
+  // In proportion to the FLOPs of training, attention left out.
   double cost() const { return parameters * tokens; }
 };
 

@@ -161,7 +161,7 @@ TEST_F(CachingAllocatorTest, PartsOfALargeBlockServeWhereMoreMayNotBeHeld) {
   EXPECT_EQ(allocator.bytes_in_use(), before);
 }
 
-// Random sizes and lives: blocks never overlap, and all of them join again.
+// Blocks of random sizes and lives.
 TEST_F(CachingAllocatorTest, BlocksNeverOverlap) {
   const size_t before = allocator.bytes_in_use();
   std::mt19937 random(1);

@@ -155,7 +155,7 @@ TEST(LossLaw, TheCourseOfRunsTellsTheLossWithinARun) {
   // the run.
   const double reach = 2e6 * 20e6;
   const auto above = [&](const RunSize& size, double share) {
-    return 0.1 * (1 - share) * std::pow(size.parameters * size.tokens / reach, kCourseGrowth);
+    return 0.1 * (1 - share) * std::pow(size.cost() / reach, kCourseGrowth);
   };
   const auto curve = [&](const RunSize& size, int points) {
     std::vector<LossPoint> points_of_run = {{0, 9.0}};
