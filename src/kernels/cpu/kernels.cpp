@@ -2,6 +2,10 @@
 
 #include <cpuid.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
 #include "kernels/cpu/tables.h"
 
 namespace lmtrain {
@@ -10,19 +14,29 @@ namespace {
 
 enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16 };
 
+// The most that the environment allows, by the variable and the words of PyTorch's own kernels.
+Isa allowed_isa() {
+  const char* capability = std::getenv("ATEN_CPU_CAPABILITY");
+  const std::string_view name = capability == nullptr ? "" : capability;
+  if (name == "default") return Isa::kBaseline;
+  return name == "avx2" ? Isa::kAvx2 : Isa::kAvx512Bf16;
+}
+
+Isa isa_of_processor() {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512cd")) {
+    return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2")) {
+    return Isa::kAvx2;
+  }
+  return Isa::kBaseline;
+}
+
 Isa best_isa() {
-  static const Isa isa = [] {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512cd")) {
-      return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2")) {
-      return Isa::kAvx2;
-    }
-    return Isa::kBaseline;
-  }();
+  static const Isa isa = std::min(isa_of_processor(), allowed_isa());
   return isa;
 }
 

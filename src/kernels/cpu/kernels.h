@@ -102,7 +102,9 @@ struct CpuKernels {
   double (*sum_of_squares)(const T* x, int64_t count);
 };
 
-// Returns the kernels for the best instruction set that the processor has, chosen once.
+// Returns the kernels for the best instruction set, chosen once: the processor has it, and the
+// environment variable ATEN_CPU_CAPABILITY allows it ("avx2" or "default", which is the baseline;
+// another value, or none, allows all).
 template <class T>
 const CpuKernels<T>& cpu_kernels();
 template <>
@@ -110,11 +112,11 @@ const CpuKernels<float>& cpu_kernels<float>();
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 
-// Returns whether the processor has instructions for bf16 products that the system enables:
-// avx512_bf16 or amx_bf16.
+// Returns whether the processor has instructions for bf16 products, avx512_bf16 or amx_bf16, which
+// the system enables and ATEN_CPU_CAPABILITY allows.
 bool cpu_multiplies_bf16();
 
-// Returns the instruction set of the processor: "avx512_bf16", "avx512", "avx2" or "baseline".
+// Returns the instruction set of these kernels: "avx512_bf16", "avx512", "avx2" or "baseline".
 // avx512_bf16 has the kernels of avx512, but its own products in bf16. If the processor is fast at
 // pairs (units.h), it has its own attention in bf16 too.
 const char* cpu_kernels_isa();

@@ -82,5 +82,26 @@ TEST(Start, AnInstalledProgramRunsElsewhereForAnotherUser) {
   EXPECT_EQ(trained.exit_code, 0) << trained;
 }
 
+// A processor has what is below its best instructions too. On each the losses are the same from run
+// to run.
+TEST(Start, UsesNoMoreInstructionsThanAreAllowed) {
+  const Workspace workspace;
+  for (const auto& [capability, isa] : {std::pair{"default", "baseline"}, {"avx2", "avx2"}}) {
+    ProcessOptions options;
+    options.env["ATEN_CPU_CAPABILITY"] = capability;
+    std::vector<RunDir> runs;
+    for (const char* name : {"first", "second"}) {
+      runs.emplace_back(workspace / str(capability, "-", name));
+      const ProcessResult result =
+          lmtrain({"train", workspace.config(), "--run-dir", runs.back().path(), "--set",
+                   "train.steps=50", "--set", "precision=auto"},
+                  options);
+      EXPECT_EQ(result.exit_code, 0) << result;
+      EXPECT_NE(result.err.find(str(isa, " kernels, fp32")), std::string::npos) << result;
+    }
+    EXPECT_EQ(difference(runs[0], runs[1]), "") << capability;
+  }
+}
+
 }  // namespace
 }  // namespace lmtrain::testing
