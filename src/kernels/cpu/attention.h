@@ -4,8 +4,8 @@
 // A task is one key/value head with the query heads that share it. Scores are square blocks in the
 // cache, and are never stored (Dao et al., 2205.14135). Each sum has a fixed order, so a result
 // depends on the task only. Elements are float or Bf16, sums and softmax fp32. The source is
-// compiled per instruction set like the kernels of kernels/cpu/kernels.h, and for avx512_bf16,
-// which multiplies pairs of bf16; the others widen bf16 first.
+// compiled per instruction set like the kernels of kernels/cpu/kernels.h, and for avx512_bf16 and
+// amx_bf16, which multiply pairs of bf16; the others widen bf16 first.
 #pragma once
 
 #include <cstdint>

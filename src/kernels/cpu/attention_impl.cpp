@@ -17,7 +17,12 @@ template <class T>
 struct ArithmeticOf {
   using Type = F32;
 };
-#ifdef __AVX512BF16__
+#if defined(__AMX_BF16__)
+template <>
+struct ArithmeticOf<Bf16> {
+  using Type = Bf16MatrixUnits;
+};
+#elif defined(__AVX512BF16__)
 template <>
 struct ArithmeticOf<Bf16> {
   using Type = Bf16DotPairs;
@@ -122,6 +127,7 @@ struct ForwardScratch {
 template <class T>
 void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
+  [[maybe_unused]] const typename A::Registers registers;
   const int64_t first = task.first, last = task.last;
   Prefetch<T> prefetch(task.size);
   prefetch.add(read_only(task.y), task.heads, first, last);
@@ -250,6 +256,7 @@ void store_rotated_back(const AttentionTask<T>& task, const float* x, int64_t x_
 template <class T>
 void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* memory) {
   using A = typename ArithmeticOf<T>::Type;
+  [[maybe_unused]] const typename A::Registers registers;
   Prefetch<T> prefetch(task.size);
   prefetch.add(read_only(task.dq), task.heads, 0, task.length);
   prefetch.add(read_only(task.dk), 1, 0, task.length);

@@ -1,6 +1,8 @@
 #include "kernels/cpu/kernels.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,21 +14,36 @@ namespace lmtrain {
 
 namespace {
 
-enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16 };
+enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16, kAmxBf16 };
+
+// Intel's (amx_tile and amx_bf16, leaf 7.0, EDX bits 24 and 22), if the system has enabled the tile
+// registers (bits 17 and 18 of XCR0) and lets this process use them, which it must ask for.
+bool has_matrix_units() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kUnits = 1U << 24 | 1U << 22;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kUnits) != kUnits) return false;
+  constexpr unsigned kTiles = 3U << 17;
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & kTiles) != kTiles) return false;
+  constexpr int kAskForPermission = 0x1023, kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+}
 
 // The most that the environment allows, by the variable and the words of PyTorch's own kernels.
 Isa allowed_isa() {
   const char* capability = std::getenv("ATEN_CPU_CAPABILITY");
   const std::string_view name = capability == nullptr ? "" : capability;
   if (name == "default") return Isa::kBaseline;
-  return name == "avx2" ? Isa::kAvx2 : Isa::kAvx512Bf16;
+  return name == "avx2" ? Isa::kAvx2 : Isa::kAmxBf16;
 }
 
 Isa isa_of_processor() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512cd")) {
-    return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
+    if (!__builtin_cpu_supports("avx512bf16")) return Isa::kAvx512;
+    return has_matrix_units() ? Isa::kAmxBf16 : Isa::kAvx512Bf16;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("bmi2")) {
@@ -52,19 +69,6 @@ bool multiplies_pairs_fast() {
   return best_isa() == Isa::kAvx512Bf16 && __builtin_cpu_is("intel") == 0;
 }
 
-// Intel's (amx_bf16, leaf 7.0 EDX bit 22), if the system has enabled their tiles too: bits 17 and
-// 18 of XCR0, which can be read where it has enabled AVX-512.
-bool has_matrix_units() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool has_units = best_isa() >= Isa::kAvx512 &&
-                         __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
-  if (!has_units) return false;
-  constexpr unsigned kTiles = 3U << 17;
-  unsigned low = 0, high = 0;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low & kTiles) == kTiles;
-}
-
 }  // namespace
 
 template <>
@@ -84,6 +88,7 @@ const CpuAttention<float>& cpu_attention<float>() {
 
 template <>
 const CpuAttention<Bf16>& cpu_attention<Bf16>() {
+  if (best_isa() == Isa::kAmxBf16) return amx::kAttentionBf16;
   if (multiplies_pairs_fast()) return avx512bf16::kAttentionBf16;
   return best_of(baseline::kAttentionBf16, avx2::kAttentionBf16, avx512::kAttentionBf16);
 }
@@ -96,14 +101,16 @@ const CpuGemm<float>* fastest_cpu_gemm<float>() {
 
 template <>
 const CpuGemm<Bf16>* fastest_cpu_gemm<Bf16>() {
-  if (best_isa() != Isa::kAvx512Bf16 || has_matrix_units()) return nullptr;
+  if (best_isa() != Isa::kAvx512Bf16) return nullptr;
   return multiplies_pairs_fast() ? &avx512bf16::kGemmBf16Dot : &avx512bf16::kGemmBf16ToF32;
 }
 
-bool cpu_multiplies_bf16() { return best_isa() == Isa::kAvx512Bf16 || has_matrix_units(); }
+bool cpu_multiplies_bf16() { return best_isa() >= Isa::kAvx512Bf16; }
 
 const char* cpu_kernels_isa() {
   switch (best_isa()) {
+    case Isa::kAmxBf16:
+      return "amx_bf16";
     case Isa::kAvx512Bf16:
       return "avx512_bf16";
     case Isa::kAvx512:

@@ -116,9 +116,10 @@ const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 // the system enables and ATEN_CPU_CAPABILITY allows.
 bool cpu_multiplies_bf16();
 
-// Returns the instruction set of these kernels: "avx512_bf16", "avx512", "avx2" or "baseline".
-// avx512_bf16 has the kernels of avx512, but its own products in bf16. If the processor is fast at
-// pairs (units.h), it has its own attention in bf16 too.
+// Returns the instruction set of these kernels: "amx_bf16", "avx512_bf16", "avx512", "avx2" or
+// "baseline". avx512_bf16 has the kernels of avx512, but its own products in bf16. If the processor
+// is fast at pairs (units.h), it has its own attention in bf16 too. amx_bf16 has the kernels of
+// avx512, but its own attention in bf16.
 const char* cpu_kernels_isa();
 
 }  // namespace lmtrain

@@ -8,9 +8,14 @@
 // instruction set (kernels/cpu/vectors.h).
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/units.h"
+#ifdef __AMX_BF16__
+#include "kernels/cpu/matrix_units.h"
+#endif
 
 namespace lmtrain::LMTRAIN_ISA {
 
@@ -73,12 +78,54 @@ enum class Part {
   kUpperLeft,    // numbers of the left operand from the row on; the others are 0
 };
 
+#ifdef __AMX_BF16__
+// multiply() in tile registers, two by two where there are as many.
+template <class F>
+void multiply_in_registers(Left<uint32_t> a, const uint32_t* b, int64_t b_stride, float* c,
+                           int64_t c_stride, int64_t rows, int64_t columns, int64_t depth, bool add,
+                           Part part, F& beside) {
+  constexpr int64_t kTwo = 2 * kUnitTile;
+  for (int64_t row = 0; row < rows; row += kTwo) {
+    const bool two_rows = row + kTwo <= rows;
+    const int64_t end = smaller(row + kTwo, rows);
+    const int64_t wanted = part == Part::kLowerResult ? smaller(end, columns) : columns;
+    const int64_t first = part == Part::kUpperLeft ? row / 2 : 0;
+    const int64_t last = part == Part::kLowerLeft ? smaller(end / 2, depth) : depth;
+    for (int64_t column = 0; column < wanted; column += kTwo) {
+      const bool two_columns = column + kTwo <= wanted;
+      const TileProduct product = {a.data + row * a.row_stride + first,
+                                   a.row_stride,
+                                   b + first * b_stride + column,
+                                   b_stride,
+                                   c + row * c_stride + column,
+                                   c_stride,
+                                   last - first};
+      if (two_rows && two_columns) {
+        multiply_tiles<2, 2>(product, add, beside);
+      } else if (two_rows) {
+        multiply_tiles<2, 1>(product, add, beside);
+      } else if (two_columns) {
+        multiply_tiles<1, 2>(product, add, beside);
+      } else {
+        multiply_tiles<1, 1>(product, add, beside);
+      }
+    }
+  }
+}
+#endif
+
 // Computes c = a b, or c += a b if `add`. `depth` and the strides of `a` and `b` are in units.
 // Calls beside() at every kUnitsTogether units of a tile.
 template <class Arithmetic, class F>
 void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit* b,
               int64_t b_stride, float* c, int64_t c_stride, int64_t rows, int64_t columns,
               int64_t depth, bool add, Part part, F& beside) {
+#ifdef __AMX_BF16__
+  if constexpr (std::is_same_v<Arithmetic, Bf16MatrixUnits>) {
+    multiply_in_registers(a, b, b_stride, c, c_stride, rows, columns, depth, add, part, beside);
+    return;
+  }
+#endif
   for (int64_t row = 0; row < rows; row += kTileRows) {
     const int64_t end = row + kTileRows;
     const int64_t wanted = part == Part::kLowerResult ? smaller(padded(end), columns) : columns;

@@ -2,8 +2,9 @@
 //
 // A product sums over units of 4 bytes: one fp32 number (F32), one bf16 number widened to fp32
 // when packed (Bf16ToF32), or a pair of bf16 numbers that are neighbours in the dimension summed
-// over (Bf16DotPairs, for processors that are fast at pairs). So all arithmetics share one memory
-// layout and one loop. Compiled per instruction set (kernels/cpu/vectors.h).
+// over (Bf16DotPairs, for processors that are fast at pairs; Bf16MatrixUnits of
+// kernels/cpu/matrix_units.h). So all arithmetics share one memory layout. Compiled per instruction
+// set (kernels/cpu/vectors.h).
 #pragma once
 
 #include <cstddef>
@@ -58,6 +59,9 @@ struct F32 {
   static constexpr int64_t kNumbers = 1;  // numbers in a unit
   // Whether units have the bits of the numbers in memory, so that they can be read there.
   static constexpr bool kAsStored = true;
+
+  // What a thread sets up while it multiplies: here nothing.
+  struct Registers {};
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }
 
@@ -146,6 +150,8 @@ struct Bf16DotPairs {
   using Units = Bits;
   static constexpr int64_t kNumbers = 2;
   static constexpr bool kAsStored = true;
+
+  struct Registers {};
 
   static void pack_vector(const Bf16* x, Unit* out) { copy_bytes(x, sizeof(Bits), out); }
 

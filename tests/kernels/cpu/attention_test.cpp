@@ -27,17 +27,18 @@ template <class T>
 const CpuAttention<T>* table(const std::string& isa);
 template <>
 const CpuAttention<float>* table<float>(const std::string& isa) {
-  if (isa == "avx512bf16") return nullptr;
+  if (isa == "avx512bf16" || isa == "amx") return nullptr;
   return isa == "avx512" ? &avx512::kAttentionFloat
          : isa == "avx2" ? &avx2::kAttentionFloat
                          : &baseline::kAttentionFloat;
 }
 template <>
 const CpuAttention<Bf16>* table<Bf16>(const std::string& isa) {
-  return isa == "avx512bf16" ? &avx512bf16::kAttentionBf16
-         : isa == "avx512"   ? &avx512::kAttentionBf16
-         : isa == "avx2"     ? &avx2::kAttentionBf16
-                             : &baseline::kAttentionBf16;
+  return isa == "amx"          ? &amx::kAttentionBf16
+         : isa == "avx512bf16" ? &avx512bf16::kAttentionBf16
+         : isa == "avx512"     ? &avx512::kAttentionBf16
+         : isa == "avx2"       ? &avx2::kAttentionBf16
+                               : &baseline::kAttentionBf16;
 }
 
 double value(float x) { return x; }
@@ -348,14 +349,14 @@ TEST_P(CpuAttentionTest, ANaNQueryChangesNoOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isa, CpuAttentionTest,
-                         ::testing::Values("baseline", "avx2", "avx512", "avx512bf16"),
+                         ::testing::Values("baseline", "avx2", "avx512", "avx512bf16", "amx"),
                          [](const auto& isa) { return isa.param; });
 
 TEST(CpuAttention, TheTableInUseIsTheBestThatRuns) {
   const std::string best = runs("avx512") ? "avx512" : runs("avx2") ? "avx2" : "baseline";
   EXPECT_EQ(&cpu_attention<float>(), table<float>(best));
   const bool pairs = runs("avx512bf16") && __builtin_cpu_is("intel") == 0;
-  EXPECT_EQ(&cpu_attention<Bf16>(), table<Bf16>(pairs ? "avx512bf16" : best));
+  EXPECT_EQ(&cpu_attention<Bf16>(), table<Bf16>(runs("amx") ? "amx" : pairs ? "avx512bf16" : best));
 }
 
 }  // namespace

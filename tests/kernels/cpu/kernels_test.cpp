@@ -379,7 +379,7 @@ TEST(CpuKernels, TheTableInUseIsTheBestThatRuns) {
   const std::string isa = cpu_kernels_isa();
   const std::string best = runs("avx512") ? "avx512" : runs("avx2") ? "avx2" : "baseline";
   const bool pairs = best == "avx512" && __builtin_cpu_supports("avx512bf16") != 0;
-  EXPECT_EQ(isa, pairs ? "avx512_bf16" : best);
+  EXPECT_EQ(isa, runs("amx") ? "amx_bf16" : pairs ? "avx512_bf16" : best);
   EXPECT_EQ(&cpu_kernels<float>(), &table<float>(best));
   EXPECT_EQ(&cpu_kernels<Bf16>(), &table<Bf16>(best));
 }

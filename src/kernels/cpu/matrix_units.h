@@ -1,0 +1,136 @@
+// Multiplies small matrices of bf16 pairs on Intel's matrix units (AMX: Intel 64 and IA-32
+// Architectures Optimization Reference Manual, chapter 20). A tile register has 16 rows of 64
+// bytes: 16 fp32 sums in each, or 16 pairs. Compiled for the instruction set "amx" alone.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/cpu/units.h"
+
+namespace lmtrain::LMTRAIN_ISA {
+
+inline constexpr int64_t kUnitTile = 16;  // rows of a tile register, and its pairs or sums in a row
+
+// Pairs as Bf16DotPairs packs them, but both indices of a left operand are as a tile register wants
+// them: the pairs of a row are contiguous.
+struct Bf16MatrixUnits : Bf16DotPairs {
+  // Gives the tile registers of this thread their sizes, until the object ends: 0 to 5 are whole,
+  // 6 and 7 have half of the pairs in a row.
+  class Registers {
+   public:
+    Registers() { _tile_loadconfig(&kSizes); }
+    Registers(const Registers&) = delete;
+    Registers& operator=(const Registers&) = delete;
+    ~Registers() { _tile_release(); }
+
+   private:
+    struct Configuration {
+      uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      uint16_t row_bytes[16] = {};
+      uint8_t rows[16] = {};
+    };
+    static constexpr Configuration sizes() {
+      constexpr int kHalfLeft = 6, kHalfRight = 7;
+      Configuration tiles;
+      for (int i = 0; i < 8; ++i) {
+        tiles.rows[i] = i == kHalfRight ? kUnitTile / 2 : kUnitTile;
+        tiles.row_bytes[i] = i == kHalfLeft ? 2 * kUnitTile : 4 * kUnitTile;
+      }
+      return tiles;
+    }
+    // Not a local variable: GCC 12 knows of eight bytes that the instruction reads.
+    static const Configuration kSizes;
+    static_assert(sizeof(Configuration) == 64);
+  };
+
+  // `out` has room for 2 * (rows / 2 + kUnitTile) * stride units.
+  static Left<Unit> by_column(const float* scores, int64_t stride, int64_t rows, int64_t columns,
+                              Unit* out) {
+    const int64_t pairs = padded(rows / 2);
+    Unit* const by_pair = out + pairs * stride;
+    Bf16DotPairs::by_column(scores, stride, rows, columns, by_pair);
+    transpose(by_pair, stride, pairs, columns, out, pairs);
+    return {out, pairs, 1};
+  }
+};
+
+inline constexpr Bf16MatrixUnits::Registers::Configuration Bf16MatrixUnits::Registers::kSizes =
+    Bf16MatrixUnits::Registers::sizes();
+
+// The operands and the result of one product in tiles; rows of `c` are `c_stride` floats apart.
+struct TileProduct {
+  const uint32_t* a;
+  int64_t a_stride;  // in pairs
+  const uint32_t* b;
+  int64_t b_stride;  // in pairs
+  float* c;
+  int64_t c_stride;
+  int64_t depth;  // in pairs, a multiple of kUnitTile / 2
+};
+
+// Computes c = a b, or c += a b if `add`: one or two tiles of rows, and of columns. Calls beside()
+// as often as multiply_tile() does for as many numbers.
+template <int kRowTiles, int kColumnTiles, class F>
+[[gnu::always_inline]] inline void multiply_tiles(const TileProduct& x, bool add, F& beside) {
+  constexpr int64_t kBytes = 4;
+  const int64_t a_bytes = x.a_stride * kBytes, b_bytes = x.b_stride * kBytes;
+  const int64_t c_bytes = x.c_stride * kBytes;
+  float* const lower = x.c + kUnitTile * x.c_stride;
+  // GCC 12 does not know that _tile_loadd reads memory: what was written before must be there.
+  __asm__ volatile("" ::: "memory");
+  if (add) {
+    _tile_loadd(0, x.c, c_bytes);
+    if constexpr (kColumnTiles == 2) _tile_loadd(1, x.c + kUnitTile, c_bytes);
+    if constexpr (kRowTiles == 2) _tile_loadd(2, lower, c_bytes);
+    if constexpr (kRowTiles * kColumnTiles == 4) _tile_loadd(3, lower + kUnitTile, c_bytes);
+  } else {
+    _tile_zero(0);
+    if constexpr (kColumnTiles == 2) _tile_zero(1);
+    if constexpr (kRowTiles == 2) _tile_zero(2);
+    if constexpr (kRowTiles * kColumnTiles == 4) _tile_zero(3);
+  }
+  const uint32_t *a = x.a, *b = x.b;
+  int64_t depth = x.depth;
+  for (; depth >= kUnitTile; depth -= kUnitTile, a += kUnitTile, b += kUnitTile * x.b_stride) {
+    _tile_loadd(4, a, a_bytes);
+    _tile_loadd(5, b, b_bytes);
+    _tile_dpbf16ps(0, 4, 5);
+    if constexpr (kRowTiles == 2) {
+      _tile_loadd(4, a + kUnitTile * x.a_stride, a_bytes);
+      _tile_dpbf16ps(2, 4, 5);
+    }
+    if constexpr (kColumnTiles == 2) {
+      _tile_loadd(5, b + kUnitTile, b_bytes);
+      if constexpr (kRowTiles == 2) {
+        _tile_dpbf16ps(3, 4, 5);
+        _tile_loadd(4, a, a_bytes);
+      }
+      _tile_dpbf16ps(1, 4, 5);
+    }
+    for (int i = 0; i < 4 * kRowTiles * kColumnTiles; ++i) beside();
+  }
+  if (depth > 0) {
+    _tile_loadd(6, a, a_bytes);
+    _tile_loadd(7, b, b_bytes);
+    _tile_dpbf16ps(0, 6, 7);
+    if constexpr (kRowTiles == 2) {
+      _tile_loadd(6, a + kUnitTile * x.a_stride, a_bytes);
+      _tile_dpbf16ps(2, 6, 7);
+    }
+    if constexpr (kColumnTiles == 2) {
+      _tile_loadd(7, b + kUnitTile, b_bytes);
+      if constexpr (kRowTiles == 2) {
+        _tile_dpbf16ps(3, 6, 7);
+        _tile_loadd(6, a, a_bytes);
+      }
+      _tile_dpbf16ps(1, 6, 7);
+    }
+    for (int i = 0; i < 2 * kRowTiles * kColumnTiles; ++i) beside();
+  }
+  _tile_stored(0, x.c, c_bytes);
+  if constexpr (kColumnTiles == 2) _tile_stored(1, x.c + kUnitTile, c_bytes);
+  if constexpr (kRowTiles == 2) _tile_stored(2, lower, c_bytes);
+  if constexpr (kRowTiles * kColumnTiles == 4) _tile_stored(3, lower + kUnitTile, c_bytes);
+}
+
+}  // namespace lmtrain::LMTRAIN_ISA
