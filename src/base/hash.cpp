@@ -30,21 +30,6 @@ uint32_t crc32c_portable(uint32_t crc, const unsigned char* bytes, size_t size) 
   return crc;
 }
 
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsigned char* bytes,
-                                                        size_t size) {
-  uint64_t wide = crc;
-  for (; size >= 8; size -= 8, bytes += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes, sizeof word);
-    wide = _mm_crc32_u64(wide, word);
-  }
-  auto narrow = static_cast<uint32_t>(wide);
-  for (; size > 0; --size, ++bytes) narrow = _mm_crc32_u8(narrow, *bytes);
-  return narrow;
-}
-#endif
-
 // Returns the product of two polynomials modulo the CRC's polynomial. Bit 31 is the coefficient of
 // x^0, as in the CRC itself, so a factor x is a shift to the right.
 constexpr uint32_t crc_product(uint32_t a, uint32_t b) {
@@ -55,6 +40,41 @@ constexpr uint32_t crc_product(uint32_t a, uint32_t b) {
   }
   return product;
 }
+
+#if defined(__x86_64__)
+// The instruction takes three cycles, and another can begin at each: so three parts at once.
+constexpr size_t kCrcPart = 4096;
+constexpr uint32_t kPastCrcPart = [] {  // the product with it takes a CRC past that many bytes
+  uint32_t power = 1U << 23;            // x^8
+  for (size_t size = 1; size < kCrcPart; size *= 2) power = crc_product(power, power);
+  return power;
+}();
+
+__attribute__((target("sse4.2"))) inline uint64_t add_word(uint64_t crc, const unsigned char* at) {
+  uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return _mm_crc32_u64(crc, word);
+}
+
+__attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsigned char* bytes,
+                                                        size_t size) {
+  for (; size >= 3 * kCrcPart; size -= 3 * kCrcPart, bytes += 3 * kCrcPart) {
+    uint64_t first = crc, second = 0, third = 0;
+    for (size_t i = 0; i < kCrcPart; i += 8) {
+      first = add_word(first, bytes + i);
+      second = add_word(second, bytes + kCrcPart + i);
+      third = add_word(third, bytes + 2 * kCrcPart + i);
+    }
+    crc = crc_product(static_cast<uint32_t>(first), kPastCrcPart) ^ static_cast<uint32_t>(second);
+    crc = crc_product(crc, kPastCrcPart) ^ static_cast<uint32_t>(third);
+  }
+  uint64_t wide = crc;
+  for (; size >= 8; size -= 8, bytes += 8) wide = add_word(wide, bytes);
+  auto narrow = static_cast<uint32_t>(wide);
+  for (; size > 0; --size, ++bytes) narrow = _mm_crc32_u8(narrow, *bytes);
+  return narrow;
+}
+#endif
 
 constexpr uint64_t finalize(uint64_t k) {
   k = (k ^ (k >> 33)) * 0xFF51AFD7ED558CCDULL;

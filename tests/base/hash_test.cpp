@@ -55,6 +55,17 @@ TEST(Crc32c, OfTwoTextsIsJoinedFromThoseOfEach) {
   EXPECT_EQ(joined_crc32c(seven, zeros, uint64_t{1} << 40), by_parts);
 }
 
+// Many bytes are summed in three parts at once.
+TEST(Crc32c, OfManyBytesEqualsTheDefinition) {
+  std::mt19937_64 random(2);
+  std::string bytes(50'000, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  for (const size_t size : {12'287UL, 12'288UL, 12'289UL, 24'575UL, 24'576UL, 36'865UL, 50'000UL}) {
+    EXPECT_EQ(crc_of(bytes.substr(0, size)), crc_by_bits(bytes.substr(0, size))) << size;
+    EXPECT_EQ(crc32c(crc_of("some"), bytes.data(), size), crc_of("some" + bytes.substr(0, size)));
+  }
+}
+
 TEST(Crc32c, EqualsTheDefinitionAtEveryLengthAndAlignment) {
   std::mt19937_64 random(1);
   std::string bytes(200, '\0');
