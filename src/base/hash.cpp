@@ -42,10 +42,12 @@ constexpr uint32_t crc_product(uint32_t a, uint32_t b) {
 }
 
 #if defined(__x86_64__)
-// The instruction takes three cycles, and another can begin at each: so three parts at once.
+// An instruction takes three cycles, and one begins in each cycle: so three parts are summed at
+// once.
 constexpr size_t kCrcPart = 4096;
-constexpr uint32_t kPastCrcPart = [] {  // the product with it takes a CRC past that many bytes
-  uint32_t power = 1U << 23;            // x^8
+static_assert(std::has_single_bit(kCrcPart));
+constexpr uint32_t kCrcPartOfZeros = [] {  // x^(8 kCrcPart): a factor of it appends as many zeros
+  uint32_t power = 1U << 23;               // x^8
   for (size_t size = 1; size < kCrcPart; size *= 2) power = crc_product(power, power);
   return power;
 }();
@@ -65,8 +67,9 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_sse42(uint32_t crc, const unsi
       second = add_word(second, bytes + kCrcPart + i);
       third = add_word(third, bytes + 2 * kCrcPart + i);
     }
-    crc = crc_product(static_cast<uint32_t>(first), kPastCrcPart) ^ static_cast<uint32_t>(second);
-    crc = crc_product(crc, kPastCrcPart) ^ static_cast<uint32_t>(third);
+    crc =
+        crc_product(static_cast<uint32_t>(first), kCrcPartOfZeros) ^ static_cast<uint32_t>(second);
+    crc = crc_product(crc, kCrcPartOfZeros) ^ static_cast<uint32_t>(third);
   }
   uint64_t wide = crc;
   for (; size >= 8; size -= 8, bytes += 8) wide = add_word(wide, bytes);

@@ -149,9 +149,9 @@ Precision resolve_precision(const std::string& name, const at::Device& device) {
       throw Error(
           ErrorKind::kConfig,
           device.is_cpu()
-              ? "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16 or "
-                "amx_bf16) and would be many "
-                "times slower than in fp32; set precision to \"fp32\" or \"auto\""
+              ? "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16), or "
+                "ATEN_CPU_CAPABILITY forbids them; fp32 is many times faster then: set precision "
+                "to \"fp32\" or \"auto\""
               : str("precision \"bf16\": ", gpu_name(device),
                     " has no units for it, which begin with compute capability 8.0; set "
                     "precision to \"fp16\", \"fp32\" or \"auto\""));

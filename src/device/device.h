@@ -26,7 +26,7 @@ struct Precision {
   bool fp8 = false;      // products with a layer's matrices take fp8 operands (ops/fp8.h)
 };
 // Returns the precision for "auto", "fp32", "bf16", "fp16" or "fp8". A device has bf16 if it is a
-// GPU of compute capability 8.0 or later, or a CPU with avx512_bf16 or amx_bf16. A GPU of unknown
+// GPU of compute capability 8.0 or later, or a CPU with avx512_bf16 that ATEN_CPU_CAPABILITY allows. A GPU of unknown
 // capability counts as 8.0: a GPU that is not here, or any GPU in a program without CUDA kernels.
 // "auto" is bf16 on a device that has it, else fp32. "fp8" is bf16 except in the products above. A
 // GPU must have an index, such as cuda:0. Throws Error(kConfig) for:

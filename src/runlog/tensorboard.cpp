@@ -84,7 +84,8 @@ void put_record(std::string& out, std::string_view data) {
 
 constexpr std::string_view kEventFilePrefix = "events.out.tfevents.";
 
-// The seconds in the name of the last file of the folder; -1 where there is none.
+// The seconds in the name of the last file of the folder; -1 where there is none. A name with more
+// than ten digits is not TensorBoard's.
 int64_t last_seconds(const std::filesystem::path& folder) {
   int64_t last = -1;
   for (const std::string& name : list_folder(folder)) {
@@ -92,7 +93,7 @@ int64_t last_seconds(const std::filesystem::path& folder) {
     int64_t seconds = -1;
     const char* const begin = name.data() + kEventFilePrefix.size();
     std::from_chars(begin, name.data() + name.size(), seconds);
-    last = std::max(last, seconds);
+    if (seconds < 10'000'000'000) last = std::max(last, seconds);
   }
   return last;
 }

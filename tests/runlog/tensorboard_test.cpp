@@ -173,6 +173,13 @@ TEST(Tensorboard, ANewFileComesAfterTheOthersWhateverTheClockSays) {
   }
 }
 
+TEST(Tensorboard, ANameWithTheLastSecondOfAllIsPassedOver) {
+  const TemporaryFolder folder;
+  testing::replace_file(folder / "events.out.tfevents.9223372036854775807.host.1.0", "");
+  const TensorboardWriter writer(folder.path());
+  EXPECT_LT(writer.path().filename(), fs::path("events.out.tfevents.9"));
+}
+
 TEST(Tensorboard, UnwritableFolderIsIo) {
   testing::error_of(ErrorKind::kIo, [] { TensorboardWriter("/dev/null/folder"); });
 }

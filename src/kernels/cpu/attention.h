@@ -61,7 +61,7 @@ struct CpuAttention {
   int64_t (*backward_scratch)(int64_t length, int64_t size);
 };
 
-// Returns the attention for the best instruction set that the processor has, chosen once.
+// Returns the attention of the instruction set of cpu_kernels_isa().
 template <class T>
 const CpuAttention<T>& cpu_attention();
 template <>

@@ -17,7 +17,7 @@ template <class T>
 struct ArithmeticOf {
   using Type = F32;
 };
-#if defined(__AMX_BF16__)
+#ifdef LMTRAIN_MATRIX_UNITS
 template <>
 struct ArithmeticOf<Bf16> {
   using Type = Bf16MatrixUnits;
@@ -136,7 +136,7 @@ void forward(const AttentionTask<T>& task, const AttentionTask<T>* next, float* 
     prefetch.add(next->k, 1, 0, next->last);
     prefetch.add(next->v, 1, 0, next->last);
   }
-  prefetch.spread(calls_beside(first, last, task.heads, 2, task.size));
+  prefetch.spread(calls_beside<A>(first, last, task.heads, 2, task.size));
   const Widths<A> widths(task.size);
   Scratch scratch(memory);
   ForwardScratch<A> s(scratch, widths, last - first, task.heads);
@@ -268,7 +268,7 @@ void backward(const AttentionTask<T>& task, const AttentionTask<T>* next, float*
     prefetch.add(next->k, 1, 0, next->length);
     prefetch.add(next->v, 1, 0, next->length);
   }
-  prefetch.spread(calls_beside(0, task.length, task.heads, 5, task.size));
+  prefetch.spread(calls_beside<A>(0, task.length, task.heads, 5, task.size));
   const Widths<A> widths(task.size);
   const int64_t width = widths.numbers;
   Scratch scratch(memory);
@@ -354,7 +354,7 @@ constexpr CpuAttention<T> attention_table() {
 
 }  // namespace
 
-// Instructions for bf16 change nothing in fp32, so fp32 is compiled for avx512 alone.
+// Instructions for bf16 change nothing in fp32, so fp32 is not compiled again for them.
 #ifndef __AVX512BF16__
 extern const CpuAttention<float> kAttentionFloat;
 const CpuAttention<float> kAttentionFloat = attention_table<float>();

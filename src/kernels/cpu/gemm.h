@@ -79,9 +79,9 @@ struct CpuGemm {
                    GemmRows<float> sums, bool add, GemmRows<T> c, float* scratch);
 };
 
-// Returns the product for the best instruction set that the processor has. Returns null where it
-// has none for T, or where libtorch's product is faster: MKL's in fp32 without AVX2, oneDNN's in
-// bf16 on Intel's matrix units.
+// Returns the product of the instruction set of cpu_kernels_isa(). Returns null where it has none
+// for T, or where libtorch's product is faster: MKL's in fp32 without AVX2, oneDNN's in bf16 on
+// Intel's matrix units.
 template <class T>
 const CpuGemm<T>* fastest_cpu_gemm();
 template <>

@@ -16,18 +16,19 @@ namespace {
 
 enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Bf16, kAmxBf16 };
 
-// Intel's (amx_tile and amx_bf16, leaf 7.0, EDX bits 24 and 22), if the system has enabled the tile
-// registers (bits 17 and 18 of XCR0) and lets this process use them, which it must ask for.
-bool has_matrix_units() {
+// Returns whether this process may use Intel's matrix units (amx_tile and amx_bf16: leaf 7.0, EDX
+// bits 24 and 22), for which it asks the system. Call it only where AVX-512 is enabled: it reads
+// XCR0, whose bits 17 and 18 say that the system saves tile registers.
+bool may_use_matrix_units() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kUnits = 1U << 24 | 1U << 22;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kUnits) != kUnits) return false;
   constexpr unsigned kTiles = 3U << 17;
   unsigned low = 0, high = 0;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   if ((low & kTiles) != kTiles) return false;
-  constexpr int kAskForPermission = 0x1023, kTileData = 18;
-  return ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+  constexpr int kArchReqXcompPerm = 0x1023, kXfeatureXtiledata = 18;  // of Linux
+  return ::syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtiledata) == 0;
 }
 
 // The most that the environment allows, by the variable and the words of PyTorch's own kernels.
@@ -38,14 +39,15 @@ Isa allowed_isa() {
   return name == "avx2" ? Isa::kAvx2 : Isa::kAmxBf16;
 }
 
-Isa isa_of_processor() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512cd")) {
+// The best that the processor has, up to `allowed`.
+Isa best_isa_up_to(Isa allowed) {
+  if (allowed >= Isa::kAvx512 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")) {
     if (!__builtin_cpu_supports("avx512bf16")) return Isa::kAvx512;
-    return has_matrix_units() ? Isa::kAmxBf16 : Isa::kAvx512Bf16;
+    return may_use_matrix_units() ? Isa::kAmxBf16 : Isa::kAvx512Bf16;
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+  if (allowed >= Isa::kAvx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("bmi2")) {
     return Isa::kAvx2;
   }
@@ -53,7 +55,7 @@ Isa isa_of_processor() {
 }
 
 Isa best_isa() {
-  static const Isa isa = std::min(isa_of_processor(), allowed_isa());
+  static const Isa isa = best_isa_up_to(allowed_isa());
   return isa;
 }
 

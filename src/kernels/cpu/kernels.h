@@ -112,14 +112,14 @@ const CpuKernels<float>& cpu_kernels<float>();
 template <>
 const CpuKernels<Bf16>& cpu_kernels<Bf16>();
 
-// Returns whether the processor has instructions for bf16 products, avx512_bf16 or amx_bf16, which
-// the system enables and ATEN_CPU_CAPABILITY allows.
+// Returns whether the processor has instructions for bf16 (avx512_bf16), and ATEN_CPU_CAPABILITY
+// allows them.
 bool cpu_multiplies_bf16();
 
 // Returns the instruction set of these kernels: "amx_bf16", "avx512_bf16", "avx512", "avx2" or
 // "baseline". avx512_bf16 has the kernels of avx512, but its own products in bf16. If the processor
 // is fast at pairs (units.h), it has its own attention in bf16 too. amx_bf16 has the kernels of
-// avx512, but its own attention in bf16.
+// avx512, but its own attention in bf16; its products in bf16 are oneDNN's.
 const char* cpu_kernels_isa();
 
 }  // namespace lmtrain

@@ -9,13 +9,14 @@
 
 namespace lmtrain::LMTRAIN_ISA {
 
-inline constexpr int64_t kUnitTile = 16;  // rows of a tile register, and its pairs or sums in a row
+inline constexpr int64_t kTileSide = 16;  // rows of a tile register, and its pairs or sums in a row
 
-// Pairs as Bf16DotPairs packs them, but both indices of a left operand are as a tile register wants
-// them: the pairs of a row are contiguous.
+// Packs pairs like Bf16DotPairs. The pairs of a row of a left operand are contiguous (unit_stride
+// 1), as a tile register needs them.
 struct Bf16MatrixUnits : Bf16DotPairs {
-  // Gives the tile registers of this thread their sizes, until the object ends: 0 to 5 are whole,
-  // 6 and 7 have half of the pairs in a row.
+  // Gives the tile registers of this thread their sizes, until the object ends. Tiles 0 to 5 are
+  // whole. Tile 6 has 8 pairs a row, tile 7 has 8 rows. A thread has one Registers at a time, and
+  // calls no library meanwhile.
   class Registers {
    public:
     Registers() { _tile_loadconfig(&kSizes); }
@@ -33,17 +34,17 @@ struct Bf16MatrixUnits : Bf16DotPairs {
       constexpr int kHalfLeft = 6, kHalfRight = 7;
       Configuration tiles;
       for (int i = 0; i < 8; ++i) {
-        tiles.rows[i] = i == kHalfRight ? kUnitTile / 2 : kUnitTile;
-        tiles.row_bytes[i] = i == kHalfLeft ? 2 * kUnitTile : 4 * kUnitTile;
+        tiles.rows[i] = i == kHalfRight ? kTileSide / 2 : kTileSide;
+        tiles.row_bytes[i] = i == kHalfLeft ? 2 * kTileSide : 4 * kTileSide;
       }
       return tiles;
     }
-    // Not a local variable: GCC 12 knows of eight bytes that the instruction reads.
+    // Not a local variable: GCC 12's intrinsic declares that it reads eight bytes.
     static const Configuration kSizes;
     static_assert(sizeof(Configuration) == 64);
   };
 
-  // `out` has room for 2 * (rows / 2 + kUnitTile) * stride units.
+  // `out` has room for 2 * padded(rows / 2) * stride units; `columns` is at most `stride`.
   static Left<Unit> by_column(const float* scores, int64_t stride, int64_t rows, int64_t columns,
                               Unit* out) {
     const int64_t pairs = padded(rows / 2);
@@ -65,7 +66,7 @@ struct TileProduct {
   int64_t b_stride;  // in pairs
   float* c;
   int64_t c_stride;
-  int64_t depth;  // in pairs, a multiple of kUnitTile / 2
+  int64_t depth;  // in pairs, a multiple of kTileSide / 2
 };
 
 // Computes c = a b, or c += a b if `add`: one or two tiles of rows, and of columns. Calls beside()
@@ -75,14 +76,14 @@ template <int kRowTiles, int kColumnTiles, class F>
   constexpr int64_t kBytes = 4;
   const int64_t a_bytes = x.a_stride * kBytes, b_bytes = x.b_stride * kBytes;
   const int64_t c_bytes = x.c_stride * kBytes;
-  float* const lower = x.c + kUnitTile * x.c_stride;
-  // GCC 12 does not know that _tile_loadd reads memory: what was written before must be there.
+  float* const lower = x.c + kTileSide * x.c_stride;
+  // GCC 12's _tile_loadd does not declare that it reads memory: what was written must be there.
   __asm__ volatile("" ::: "memory");
   if (add) {
     _tile_loadd(0, x.c, c_bytes);
-    if constexpr (kColumnTiles == 2) _tile_loadd(1, x.c + kUnitTile, c_bytes);
+    if constexpr (kColumnTiles == 2) _tile_loadd(1, x.c + kTileSide, c_bytes);
     if constexpr (kRowTiles == 2) _tile_loadd(2, lower, c_bytes);
-    if constexpr (kRowTiles * kColumnTiles == 4) _tile_loadd(3, lower + kUnitTile, c_bytes);
+    if constexpr (kRowTiles * kColumnTiles == 4) _tile_loadd(3, lower + kTileSide, c_bytes);
   } else {
     _tile_zero(0);
     if constexpr (kColumnTiles == 2) _tile_zero(1);
@@ -91,16 +92,16 @@ template <int kRowTiles, int kColumnTiles, class F>
   }
   const uint32_t *a = x.a, *b = x.b;
   int64_t depth = x.depth;
-  for (; depth >= kUnitTile; depth -= kUnitTile, a += kUnitTile, b += kUnitTile * x.b_stride) {
+  for (; depth >= kTileSide; depth -= kTileSide, a += kTileSide, b += kTileSide * x.b_stride) {
     _tile_loadd(4, a, a_bytes);
     _tile_loadd(5, b, b_bytes);
     _tile_dpbf16ps(0, 4, 5);
     if constexpr (kRowTiles == 2) {
-      _tile_loadd(4, a + kUnitTile * x.a_stride, a_bytes);
+      _tile_loadd(4, a + kTileSide * x.a_stride, a_bytes);
       _tile_dpbf16ps(2, 4, 5);
     }
     if constexpr (kColumnTiles == 2) {
-      _tile_loadd(5, b + kUnitTile, b_bytes);
+      _tile_loadd(5, b + kTileSide, b_bytes);
       if constexpr (kRowTiles == 2) {
         _tile_dpbf16ps(3, 4, 5);
         _tile_loadd(4, a, a_bytes);
@@ -114,11 +115,11 @@ template <int kRowTiles, int kColumnTiles, class F>
     _tile_loadd(7, b, b_bytes);
     _tile_dpbf16ps(0, 6, 7);
     if constexpr (kRowTiles == 2) {
-      _tile_loadd(6, a + kUnitTile * x.a_stride, a_bytes);
+      _tile_loadd(6, a + kTileSide * x.a_stride, a_bytes);
       _tile_dpbf16ps(2, 6, 7);
     }
     if constexpr (kColumnTiles == 2) {
-      _tile_loadd(7, b + kUnitTile, b_bytes);
+      _tile_loadd(7, b + kTileSide, b_bytes);
       if constexpr (kRowTiles == 2) {
         _tile_dpbf16ps(3, 6, 7);
         _tile_loadd(6, a, a_bytes);
@@ -128,9 +129,9 @@ template <int kRowTiles, int kColumnTiles, class F>
     for (int i = 0; i < 2 * kRowTiles * kColumnTiles; ++i) beside();
   }
   _tile_stored(0, x.c, c_bytes);
-  if constexpr (kColumnTiles == 2) _tile_stored(1, x.c + kUnitTile, c_bytes);
+  if constexpr (kColumnTiles == 2) _tile_stored(1, x.c + kTileSide, c_bytes);
   if constexpr (kRowTiles == 2) _tile_stored(2, lower, c_bytes);
-  if constexpr (kRowTiles * kColumnTiles == 4) _tile_stored(3, lower + kUnitTile, c_bytes);
+  if constexpr (kRowTiles * kColumnTiles == 4) _tile_stored(3, lower + kTileSide, c_bytes);
 }
 
 }  // namespace lmtrain::LMTRAIN_ISA

@@ -26,7 +26,7 @@ namespace avx512bf16 {
 extern const CpuGemm<Bf16> kGemmBf16Dot, kGemmBf16ToF32;
 extern const CpuAttention<Bf16> kAttentionBf16;
 }  // namespace avx512bf16
-// amx differs from avx512_bf16 in attention in bf16 alone.
+// amx has attention in bf16 alone. Its products in bf16 are oneDNN's.
 namespace amx {
 extern const CpuAttention<Bf16> kAttentionBf16;
 }  // namespace amx

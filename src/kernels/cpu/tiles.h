@@ -1,8 +1,8 @@
 // Multiplies small matrices in the cache, for attention, and packs the vectors of heads for it.
 //
-// The left operand is units (kernels/cpu/units.h) [row][unit] or [unit][row], read one by one, with
-// a stride for each index. The right operand is units [unit][column], the result fp32
-// [row][column]; the rows of both are contiguous.
+// The left operand is units (kernels/cpu/units.h) [row][unit] or [unit][row], with a stride for
+// each index. The right operand is units [unit][column], the result fp32 [row][column]; the rows of
+// both are contiguous.
 //
 // Rows and columns must be multiples of kPad, and everything 64-byte aligned. Compiled per
 // instruction set (kernels/cpu/vectors.h).
@@ -13,7 +13,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/units.h"
-#ifdef __AMX_BF16__
+#ifdef LMTRAIN_MATRIX_UNITS
 #include "kernels/cpu/matrix_units.h"
 #endif
 
@@ -78,13 +78,14 @@ enum class Part {
   kUpperLeft,    // numbers of the left operand from the row on; the others are 0
 };
 
-#ifdef __AMX_BF16__
-// multiply() in tile registers, two by two where there are as many.
+#ifdef LMTRAIN_MATRIX_UNITS
+// multiply() in tile registers, two by two where there are as many. The pairs of a row of `a` are
+// contiguous.
 template <class F>
 void multiply_in_registers(Left<uint32_t> a, const uint32_t* b, int64_t b_stride, float* c,
                            int64_t c_stride, int64_t rows, int64_t columns, int64_t depth, bool add,
                            Part part, F& beside) {
-  constexpr int64_t kTwo = 2 * kUnitTile;
+  constexpr int64_t kTwo = 2 * kTileSide;
   for (int64_t row = 0; row < rows; row += kTwo) {
     const bool two_rows = row + kTwo <= rows;
     const int64_t end = smaller(row + kTwo, rows);
@@ -115,12 +116,12 @@ void multiply_in_registers(Left<uint32_t> a, const uint32_t* b, int64_t b_stride
 #endif
 
 // Computes c = a b, or c += a b if `add`. `depth` and the strides of `a` and `b` are in units.
-// Calls beside() at every kUnitsTogether units of a tile.
+// Calls beside() as often as there are kUnitsTogether units in all tiles.
 template <class Arithmetic, class F>
 void multiply(Left<typename Arithmetic::Unit> a, const typename Arithmetic::Unit* b,
               int64_t b_stride, float* c, int64_t c_stride, int64_t rows, int64_t columns,
               int64_t depth, bool add, Part part, F& beside) {
-#ifdef __AMX_BF16__
+#ifdef LMTRAIN_MATRIX_UNITS
   if constexpr (std::is_same_v<Arithmetic, Bf16MatrixUnits>) {
     multiply_in_registers(a, b, b_stride, c, c_stride, rows, columns, depth, add, part, beside);
     return;
@@ -324,15 +325,16 @@ class Prefetch {
 // Returns how often attention calls `beside` for the queries [first, last) and the keys up to them,
 // over `heads` heads, with `products` products for each square block of scores. Each product sums
 // over `size` numbers, or has `size` columns.
-inline int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products,
-                            int64_t size) {
+template <class A>
+int64_t calls_beside(int64_t first, int64_t last, int64_t heads, int64_t products, int64_t size) {
   const auto squares = [](int64_t length) {
     const int64_t blocks = (length + kAttentionBlock - 1) / kAttentionBlock;
     return blocks * (blocks + 1) / 2;
   };
   constexpr int64_t kTile = int64_t{kTileRows} * kTileVectors * kLanes;
   return (squares(last) - squares(first)) * heads * products *
-         (kAttentionBlock * kAttentionBlock / kTile) * (padded(size) / kUnitsTogether);
+         (kAttentionBlock * kAttentionBlock / kTile) *
+         (padded(size) / (A::kNumbers * kUnitsTogether));
 }
 
 template <class T>

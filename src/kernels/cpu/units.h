@@ -60,7 +60,7 @@ struct F32 {
   // Whether units have the bits of the numbers in memory, so that they can be read there.
   static constexpr bool kAsStored = true;
 
-  // What a thread sets up while it multiplies: here nothing.
+  // A thread keeps an object of it while it multiplies; here it does nothing.
   struct Registers {};
 
   static Vector multiply_add(Vector sum, Unit a, Units b) { return sum + a * b; }

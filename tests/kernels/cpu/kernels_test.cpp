@@ -378,7 +378,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, CpuKernelsTest, ::testing::Values("baseline", "avx
 TEST(CpuKernels, TheTableInUseIsTheBestThatRuns) {
   const std::string isa = cpu_kernels_isa();
   const std::string best = runs("avx512") ? "avx512" : runs("avx2") ? "avx2" : "baseline";
-  const bool pairs = best == "avx512" && __builtin_cpu_supports("avx512bf16") != 0;
+  const bool pairs = runs("avx512bf16");
   EXPECT_EQ(isa, runs("amx") ? "amx_bf16" : pairs ? "avx512_bf16" : best);
   EXPECT_EQ(&cpu_kernels<float>(), &table<float>(best));
   EXPECT_EQ(&cpu_kernels<Bf16>(), &table<Bf16>(best));
