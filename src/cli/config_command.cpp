@@ -21,6 +21,7 @@
 #include "config/describe.h"
 #include "config/parse.h"
 #include "config/recipe.h"
+#include "training/resolve.h"
 
 namespace lmtrain {
 namespace {
@@ -152,7 +153,7 @@ int show(const ConfigArguments& options) {
   if (options.json) {
     std::cout << config_to_json(config).dump() << std::endl;
   } else {
-    std::cout << show_config(config) << std::flush;
+    std::cout << show_config(config, meanings_of_auto(config)) << std::flush;
   }
   return 0;
 }

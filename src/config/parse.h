@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -78,7 +79,8 @@ nlohmann::ordered_json hf_model_config_json(const ModelConfig& model, int64_t vo
 // Returns the text of `config show`: the whole configuration as JSON. A comment after a value says
 // where it was given ("run.json:12", "--set optimizer.lr=3e-4"), why the recipe chose it, or that
 // it comes from init_from; and why a key has no effect. Values without a comment are defaults.
-std::string show_config(const Config& config);
+// `here` has more to say of a key: what its `auto` is on this machine.
+std::string show_config(const Config& config, const std::map<std::string, std::string>& here = {});
 
 // An override, --set key=value, changes the tree of JSON before the settings are read, so that it
 // is checked like the file. apply_overrides() applies "key=value" texts to `root` in order. The key

@@ -87,7 +87,9 @@ struct ToJson {
 // are no defaults and after unused keys.
 class Printer {
  public:
-  Printer(const Config& config, const SettingTable& table) : config_(config), table_(table) {}
+  Printer(const Config& config, const SettingTable& table,
+          const std::map<std::string, std::string>& here)
+      : config_(config), table_(table), here_(here) {}
 
   std::string print(const Json& root) {
     out_ = "// A value without a note is the default.\n";
@@ -122,6 +124,8 @@ class Printer {
       std::vector<std::string> notes;
       if (setting != nullptr) {
         notes = {source(key)};
+        if (const auto found = here_.find(key); found != here_.end())
+          notes.push_back(found->second);
         if (const std::string reason = why_unused(*setting, table_); !reason.empty())
           notes.push_back("unused: " + reason);
         std::erase(notes, "");
@@ -134,6 +138,7 @@ class Printer {
 
   const Config& config_;
   const SettingTable& table_;
+  const std::map<std::string, std::string>& here_;
   std::string out_;
 };
 
@@ -179,10 +184,10 @@ nlohmann::ordered_json config_to_json(const Config& config) {
   return root;
 }
 
-std::string show_config(const Config& config) {
+std::string show_config(const Config& config, const std::map<std::string, std::string>& here) {
   Config copy = config;
   const SettingTable table = config_settings(copy);
-  return Printer(config, table).print(config_to_json(config));
+  return Printer(config, table, here).print(config_to_json(config));
 }
 
 void make_paths_absolute(Config& config) {

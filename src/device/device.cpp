@@ -140,6 +140,17 @@ at::Device resolve_device(const std::string& name) {
   return device;
 }
 
+std::string why_auto_precision(const at::Device& device) {
+  if (device.is_cpu()) {
+    return cpu_multiplies_bf16()
+               ? str("the processor has instructions for bf16 (", cpu_kernels_isa(), ")")
+               : "the processor has no instructions for bf16 (avx512_bf16), or "
+                 "ATEN_CPU_CAPABILITY forbids them";
+  }
+  return gpu_multiplies_bf16(device) ? "the GPU has units for bf16"
+                                     : "the GPU's compute capability is below 8.0";
+}
+
 Precision resolve_precision(const std::string& name, const at::Device& device) {
   const bool has_bf16 = device.is_cpu() ? cpu_multiplies_bf16() : gpu_multiplies_bf16(device);
   if (name == "auto") return {has_bf16 ? at::kBFloat16 : at::kFloat};

@@ -26,15 +26,19 @@ struct Precision {
   bool fp8 = false;      // products with a layer's matrices take fp8 operands (ops/fp8.h)
 };
 // Returns the precision for "auto", "fp32", "bf16", "fp16" or "fp8". A device has bf16 if it is a
-// GPU of compute capability 8.0 or later, or a CPU with avx512_bf16 that ATEN_CPU_CAPABILITY allows. A GPU of unknown
-// capability counts as 8.0: a GPU that is not here, or any GPU in a program without CUDA kernels.
-// "auto" is bf16 on a device that has it, else fp32. "fp8" is bf16 except in the products above. A
-// GPU must have an index, such as cuda:0. Throws Error(kConfig) for:
+// GPU of compute capability 8.0 or later, or a CPU with avx512_bf16 that ATEN_CPU_CAPABILITY
+// allows. A GPU of unknown capability counts as 8.0: a GPU that is not here, or any GPU in a
+// program without CUDA kernels. "auto" is bf16 on a device that has it, else fp32. "fp8" is bf16
+// except in the products above. A GPU must have an index, such as cuda:0. Throws Error(kConfig)
+// for:
 //   bf16 on a device that does not have it (fp16 is accepted everywhere)
 //   fp8, unless the device is a GPU of capability 8.9 or later that our kernels serve
 //   any other name
 Precision resolve_precision(const std::string& name, const at::Device& device);
 std::string precision_name(const Precision& precision);  // "fp32", "bf16", "fp16", "fp8"
+// Returns why "auto" is what it is on the device: "the processor has instructions for bf16
+// (avx512_bf16)".
+std::string why_auto_precision(const at::Device& device);
 
 // The device and the precision of a resolved config; they throw like the functions above.
 at::Device device_of(const Config& config);

@@ -40,6 +40,28 @@ int64_t fitted_micro_tokens(int64_t batch_tokens, int64_t max_length, int64_t pr
 
 }  // namespace
 
+std::map<std::string, std::string> meanings_of_auto(const Config& config) {
+  std::map<std::string, std::string> meanings;
+  if (!config.threads) {
+    meanings["threads"] =
+        str("here ", default_threads(), ", by OMP_NUM_THREADS or the processors of this process");
+  }
+  try {
+    const at::Device device = resolve_device(config.device);
+    if (config.device == "auto") {
+      meanings["device"] = device.is_cpu() ? "here cpu, as no GPU can be used"
+                                           : str("here ", device.str(), ", the first GPU");
+    }
+    if (config.precision == PrecisionSetting::kAuto) {
+      meanings["precision"] = str("here ", precision_name(resolve_precision("auto", device)),
+                                  ", as ", why_auto_precision(device));
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+  }
+  return meanings;
+}
+
 void resolve_runtime(Config& config, const Processes& processes) {
   if (!config.threads) config.threads = default_threads(processes.processor_sharers());
   configure_runtime(static_cast<int>(*config.threads));

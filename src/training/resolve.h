@@ -4,6 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
+#include <string>
+
 #include "batching/batch_order.h"
 #include "config/config.h"
 #include "device/device.h"
@@ -19,6 +22,12 @@ namespace lmtrain {
 // graph` is not possible here and becomes "script", and of fp16 on a CPU. Throws the errors of
 // resolve_device, resolve_precision and configure_runtime (device/device.h).
 void resolve_runtime(Config& config, const Processes& processes = only_process());
+
+// Returns what `auto` is on this machine in each of `threads`, `device` and `precision` that has
+// it:
+// {"precision", "here bf16, as the processor has instructions for bf16 (avx512_bf16)"}. A device
+// that cannot be used has no precision here. Loads the CUDA library if needed.
+std::map<std::string, std::string> meanings_of_auto(const Config& config);
 
 // Resolves model.vocab_size: the tokenizer's unless given. Throws Error(kConfig) if the given size
 // is less than the tokenizer's.

@@ -177,5 +177,17 @@ TEST(Choices, ShowSaysWhyAndIsComplete) {
   EXPECT_NE(shown.out.find("\"type\": \"muon\""), std::string::npos) << shown;
 }
 
+TEST(Choices, ShowSaysWhatAutoIsOnThisMachine) {
+  const Workspace workspace;
+  ProcessOptions options;
+  options.env["ATEN_CPU_CAPABILITY"] = "avx2";
+  const std::string config = left_open(workspace, {{"precision", nullptr}});
+  const ProcessResult shown = lmtrain({"config", "show", config}, options);
+  ASSERT_EQ(shown.exit_code, 0) << shown;
+  for (const char* part : {"\"device\": \"auto\",  // here cpu, as no GPU can be used",
+                           "\"precision\": \"auto\",  // here fp32, as the processor has no"})
+    EXPECT_NE(shown.out.find(part), std::string::npos) << part << shown;
+}
+
 }  // namespace
 }  // namespace lmtrain::testing
