@@ -54,6 +54,7 @@ class FileWriter {
   std::filesystem::path path_;
   int fd_ = -1;
   uint64_t size_ = 0;
+  uint64_t begun_ = 0;  // bytes that the system was told to begin to write
   uint32_t crc_ = 0;
 };
 
