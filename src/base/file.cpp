@@ -59,7 +59,11 @@ FileWriter::FileWriter(const fs::path& path)
     : path_(path), fd_(open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create")) {}
 
 FileWriter::FileWriter(const fs::path& path, const FileSum& kept)
-    : path_(path), fd_(open_file(path, O_WRONLY, "open")), size_(kept.size), crc_(kept.crc) {
+    : path_(path),
+      fd_(open_file(path, O_WRONLY, "open")),
+      size_(kept.size),
+      begun_(kept.size),
+      crc_(kept.crc) {
   const auto size = static_cast<off_t>(kept.size);
   const int cut = uninterrupted([&] { return ::ftruncate(fd_, size); });
   if (cut != 0 || ::lseek(fd_, size, SEEK_SET) != size) {

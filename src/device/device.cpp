@@ -102,6 +102,10 @@ bool gpu_multiplies_bf16(const at::Device& device) {
   return capability == 0 || capability >= 80;
 }
 
+bool multiplies_bf16(const at::Device& device) {
+  return device.is_cpu() ? cpu_multiplies_bf16() : gpu_multiplies_bf16(device);
+}
+
 // Empty if the device has products in fp8. Requires the kernels that cast to fp8 too: ATen's
 // operators would take more time than the products save.
 std::string why_no_fp8(const at::Device& device) {
@@ -141,18 +145,16 @@ at::Device resolve_device(const std::string& name) {
 }
 
 std::string why_auto_precision(const at::Device& device) {
-  if (device.is_cpu()) {
-    return cpu_multiplies_bf16()
-               ? str("the processor has instructions for bf16 (", cpu_kernels_isa(), ")")
-               : "the processor has no instructions for bf16 (avx512_bf16), or "
-                 "ATEN_CPU_CAPABILITY forbids them";
-  }
-  return gpu_multiplies_bf16(device) ? "the GPU has units for bf16"
-                                     : "the GPU's compute capability is below 8.0";
+  const bool has_bf16 = multiplies_bf16(device);
+  if (device.is_cuda())
+    return has_bf16 ? "the GPU has units for bf16" : "the GPU's compute capability is below 8.0";
+  if (has_bf16) return str("the processor has instructions for bf16 (", cpu_kernels_isa(), ")");
+  return "the processor has no instructions for bf16 (avx512_bf16), or ATEN_CPU_CAPABILITY forbids "
+         "them";
 }
 
 Precision resolve_precision(const std::string& name, const at::Device& device) {
-  const bool has_bf16 = device.is_cpu() ? cpu_multiplies_bf16() : gpu_multiplies_bf16(device);
+  const bool has_bf16 = multiplies_bf16(device);
   if (name == "auto") return {has_bf16 ? at::kBFloat16 : at::kFloat};
   if (name == "fp32") return {at::kFloat};
   if (name == "bf16") {
@@ -160,9 +162,8 @@ Precision resolve_precision(const std::string& name, const at::Device& device) {
       throw Error(
           ErrorKind::kConfig,
           device.is_cpu()
-              ? "precision \"bf16\": this processor has no bf16 instructions (avx512_bf16), or "
-                "ATEN_CPU_CAPABILITY forbids them; fp32 is many times faster then: set precision "
-                "to \"fp32\" or \"auto\""
+              ? str("precision \"bf16\": ", why_auto_precision(device),
+                    "; fp32 is many times faster then: set precision to \"fp32\" or \"auto\"")
               : str("precision \"bf16\": ", gpu_name(device),
                     " has no units for it, which begin with compute capability 8.0; set "
                     "precision to \"fp16\", \"fp32\" or \"auto\""));

@@ -25,6 +25,11 @@ at::Tensor whole_row(Llama& llama, const at::Tensor& ids) {
   return llama.logits(ids.unsqueeze(0))[0];
 }
 
+// Of fp32 logits whose sums are in another order. One rounding of every weight (6e-8) changes the
+// float64 logits by 1.2e-6 at the most sensitive position of the cases, the second of qwen3_untied,
+// where norms of heads enlarge it. At most positions it changes them by 1e-7 to 6e-7.
+constexpr double kTolerance = 4 * 1.2e-6;
+
 class KeyValueCacheTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(KeyValueCacheTest, LogitsAreThoseOfTheWholeRow) {
@@ -36,10 +41,10 @@ TEST_P(KeyValueCacheTest, LogitsAreThoseOfTheWholeRow) {
     for (const int64_t begun : {int64_t{1}, int64_t{7}, golden.max_length}) {
       KeyValueCache cache = llama.new_cache(1);
       at::Tensor logits = llama.begin_row(ids.narrow(0, 0, begun), cache, 0);
-      EXPECT_LE(largest_difference(logits, expected[begun - 1]), testing::kLogitTolerance) << begun;
+      EXPECT_LE(largest_difference(logits, expected[begun - 1]), kTolerance) << begun;
       for (int64_t position = begun; position < golden.max_length; ++position) {
         logits = llama.extend_rows(ids.narrow(0, position, 1), cache)[0];
-        ASSERT_LE(largest_difference(logits, expected[position]), testing::kLogitTolerance)
+        ASSERT_LE(largest_difference(logits, expected[position]), kTolerance)
             << "position " << position << " after " << begun;
         ASSERT_EQ(logits.argmax().item<int64_t>(), expected[position].argmax().item<int64_t>());
       }
@@ -68,7 +73,7 @@ TEST_P(KeyValueCacheTest, RowsDoNotSeeEachOther) {
     for (size_t row = 0; row < begun.size(); ++row) {
       EXPECT_LE(
           largest_difference(logits[static_cast<int64_t>(row)], expected[row][begun[row] + step]),
-          testing::kLogitTolerance)
+          kTolerance)
           << "row " << row << " step " << step;
     }
   }
@@ -88,12 +93,12 @@ TEST(KeyValueCache, ARowMayTakeThePlaceOfAnother) {
   EXPECT_EQ(cache.length(0), 8);
   const at::Tensor expected = whole_row(llama, second)[8];
   EXPECT_LE(largest_difference(llama.extend_rows(second.narrow(0, 8, 1), cache)[0], expected),
-            testing::kLogitTolerance);
+            kTolerance);
   // And a row may begin anew where a longer one was.
   llama.begin_row(first.narrow(0, 0, 39), cache, 0);
   llama.begin_row(second.narrow(0, 0, 8), cache, 0);
   EXPECT_LE(largest_difference(llama.extend_rows(second.narrow(0, 8, 1), cache)[0], expected),
-            testing::kLogitTolerance);
+            kTolerance);
 }
 
 TEST(KeyValueCache, Bf16IsNearItsWholeRow) {

@@ -36,15 +36,12 @@ TEST(TorchScript, LogitsAreThoseOfTheModel) {
     torch::jit::Module module = exported(golden, folder);
     const at::Tensor logits = logits_of(module, golden.tensor("input_ids"));
     EXPECT_EQ(logits.scalar_type(), at::kFloat);
-    EXPECT_LE(largest_difference(logits, golden.tensor("logits")), testing::kLogitTolerance)
-        << name;
+    EXPECT_LE(largest_difference(logits, golden.tensor("logits")), 2e-6) << name;
     // Rows of any number and length.
     Llama llama = golden.llama(CompileMode::kScript);
     for (const int64_t length : {int64_t{1}, golden.max_length}) {
       const at::Tensor ids = testing::random_integers(0, *golden.config.vocab_size, {2, length}, 5);
-      EXPECT_LE(largest_difference(logits_of(module, ids), llama.logits(ids)),
-                testing::kLogitTolerance)
-          << name;
+      EXPECT_LE(largest_difference(logits_of(module, ids), llama.logits(ids)), 2e-6) << name;
     }
   }
 }

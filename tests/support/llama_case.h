@@ -84,11 +84,6 @@ struct LoadedModel {
   Parameters parameters;
 };
 
-// Largest difference of fp32 logits of the cases in two orders of summation. One rounding of every
-// weight (6e-8) changes the float64 logits by 1.2e-6 in the most sensitive position of the cases
-// (qwen3_untied, the second: norms of heads enlarge it), by 1e-7 to 6e-7 in all others.
-constexpr double kLogitTolerance = 4 * 1.2e-6;
-
 // A folder of tests/reference/llama with its golden values.
 struct LlamaCase : LoadedModel {
   explicit LlamaCase(const std::string& name, at::ScalarType dtype = at::kFloat)

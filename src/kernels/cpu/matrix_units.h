@@ -3,26 +3,68 @@
 // bytes: 16 fp32 sums in each, or 16 pairs. Compiled for the instruction set "amx" alone.
 #pragma once
 
-#include <immintrin.h>
-
 #include "kernels/cpu/units.h"
 
 namespace lmtrain::LMTRAIN_ISA {
 
 inline constexpr int64_t kTileSide = 16;  // rows of a tile register, and its pairs or sums in a row
 
+// The tile registers by their use: four sums, and an operand on each side that is whole or has half
+// of the pairs. The intrinsics take no template's numbers, and GCC 12's declare no read of memory.
+enum TileRegister {
+  kUpperSums,
+  kUpperRightSums,
+  kLowerSums,
+  kLowerRightSums,
+  kLeft,
+  kRight,
+  kHalfLeft,
+  kHalfRight,
+  kTileRegisters
+};
+
+template <TileRegister tile>
+[[gnu::always_inline]] inline void load_tile(const void* rows, int64_t row_bytes) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                   :
+                   : "r"(rows), "r"(row_bytes), "i"(tile)
+                   : "memory");
+}
+template <TileRegister tile>
+[[gnu::always_inline]] inline void store_tile(void* rows, int64_t row_bytes) {
+  __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                   :
+                   : "r"(rows), "r"(row_bytes), "i"(tile)
+                   : "memory");
+}
+template <TileRegister tile>
+[[gnu::always_inline]] inline void clear_tile() {
+  __asm__ volatile("tilezero %%tmm%c0" : : "i"(tile));
+}
+// Adds the product of two tiles of pairs to `sums`.
+template <TileRegister sums, TileRegister left, TileRegister right>
+[[gnu::always_inline]] inline void add_tile_product() {
+  __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(left), "i"(right));
+}
+
 // Packs pairs like Bf16DotPairs. The pairs of a row of a left operand are contiguous (unit_stride
 // 1), as a tile register needs them.
 struct Bf16MatrixUnits : Bf16DotPairs {
-  // Gives the tile registers of this thread their sizes, until the object ends. Tiles 0 to 5 are
-  // whole. Tile 6 has 8 pairs a row, tile 7 has 8 rows. A thread has one Registers at a time, and
-  // calls no library meanwhile.
+  // Gives the tile registers of this thread their sizes, until the object ends. A thread has one
+  // Registers at a time, and calls no library meanwhile.
   class Registers {
    public:
-    Registers() { _tile_loadconfig(&kSizes); }
+    Registers() {
+      Configuration tiles;
+      for (int i = 0; i < kTileRegisters; ++i) {
+        tiles.rows[i] = i == kHalfRight ? kTileSide / 2 : kTileSide;
+        tiles.row_bytes[i] = i == kHalfLeft ? 2 * kTileSide : 4 * kTileSide;
+      }
+      __asm__ volatile("ldtilecfg %0" : : "m"(tiles));
+    }
     Registers(const Registers&) = delete;
     Registers& operator=(const Registers&) = delete;
-    ~Registers() { _tile_release(); }
+    ~Registers() { __asm__ volatile("tilerelease"); }
 
    private:
     struct Configuration {
@@ -30,17 +72,6 @@ struct Bf16MatrixUnits : Bf16DotPairs {
       uint16_t row_bytes[16] = {};
       uint8_t rows[16] = {};
     };
-    static constexpr Configuration sizes() {
-      constexpr int kHalfLeft = 6, kHalfRight = 7;
-      Configuration tiles;
-      for (int i = 0; i < 8; ++i) {
-        tiles.rows[i] = i == kHalfRight ? kTileSide / 2 : kTileSide;
-        tiles.row_bytes[i] = i == kHalfLeft ? 2 * kTileSide : 4 * kTileSide;
-      }
-      return tiles;
-    }
-    // Not a local variable: GCC 12's intrinsic declares that it reads eight bytes.
-    static const Configuration kSizes;
     static_assert(sizeof(Configuration) == 64);
   };
 
@@ -55,9 +86,6 @@ struct Bf16MatrixUnits : Bf16DotPairs {
   }
 };
 
-inline constexpr Bf16MatrixUnits::Registers::Configuration Bf16MatrixUnits::Registers::kSizes =
-    Bf16MatrixUnits::Registers::sizes();
-
 // The operands and the result of one product in tiles; rows of `c` are `c_stride` floats apart.
 struct TileProduct {
   const uint32_t* a;
@@ -69,69 +97,97 @@ struct TileProduct {
   int64_t depth;  // in pairs, a multiple of kTileSide / 2
 };
 
+inline constexpr int64_t kTileUnitBytes = 4;  // of a pair, and of a sum
+
+// Adds the product of as many pairs as the registers for operands hold, from pair `from` on, to the
+// sums.
+template <int kRowTiles, int kColumnTiles, TileRegister left, TileRegister right>
+[[gnu::always_inline]] inline void add_products(const TileProduct& x, int64_t from) {
+  const int64_t a_bytes = x.a_stride * kTileUnitBytes, b_bytes = x.b_stride * kTileUnitBytes;
+  const uint32_t *a = x.a + from, *b = x.b + from * x.b_stride;
+  load_tile<left>(a, a_bytes);
+  load_tile<right>(b, b_bytes);
+  add_tile_product<kUpperSums, left, right>();
+  if constexpr (kRowTiles == 2) {
+    load_tile<left>(a + kTileSide * x.a_stride, a_bytes);
+    add_tile_product<kLowerSums, left, right>();
+  }
+  if constexpr (kColumnTiles == 2) {
+    load_tile<right>(b + kTileSide, b_bytes);
+    if constexpr (kRowTiles == 2) {
+      add_tile_product<kLowerRightSums, left, right>();
+      load_tile<left>(a, a_bytes);
+    }
+    add_tile_product<kUpperRightSums, left, right>();
+  }
+}
+
 // Computes c = a b, or c += a b if `add`: one or two tiles of rows, and of columns. Calls beside()
-// as often as multiply_tile() does for as many numbers.
+// as often as multiply_tile() of kernels/cpu/tiles.h does for as many numbers.
 template <int kRowTiles, int kColumnTiles, class F>
 [[gnu::always_inline]] inline void multiply_tiles(const TileProduct& x, bool add, F& beside) {
-  constexpr int64_t kBytes = 4;
-  const int64_t a_bytes = x.a_stride * kBytes, b_bytes = x.b_stride * kBytes;
-  const int64_t c_bytes = x.c_stride * kBytes;
-  float* const lower = x.c + kTileSide * x.c_stride;
-  // GCC 12's _tile_loadd does not declare that it reads memory: what was written must be there.
-  __asm__ volatile("" ::: "memory");
+  constexpr int kTiles = kRowTiles * kColumnTiles;
+  const int64_t c_bytes = x.c_stride * kTileUnitBytes;
+  float *const right = x.c + kTileSide, *const lower = x.c + kTileSide * x.c_stride;
   if (add) {
-    _tile_loadd(0, x.c, c_bytes);
-    if constexpr (kColumnTiles == 2) _tile_loadd(1, x.c + kTileSide, c_bytes);
-    if constexpr (kRowTiles == 2) _tile_loadd(2, lower, c_bytes);
-    if constexpr (kRowTiles * kColumnTiles == 4) _tile_loadd(3, lower + kTileSide, c_bytes);
+    load_tile<kUpperSums>(x.c, c_bytes);
+    if constexpr (kColumnTiles == 2) load_tile<kUpperRightSums>(right, c_bytes);
+    if constexpr (kRowTiles == 2) load_tile<kLowerSums>(lower, c_bytes);
+    if constexpr (kTiles == 4) load_tile<kLowerRightSums>(lower + kTileSide, c_bytes);
   } else {
-    _tile_zero(0);
-    if constexpr (kColumnTiles == 2) _tile_zero(1);
-    if constexpr (kRowTiles == 2) _tile_zero(2);
-    if constexpr (kRowTiles * kColumnTiles == 4) _tile_zero(3);
+    clear_tile<kUpperSums>();
+    if constexpr (kColumnTiles == 2) clear_tile<kUpperRightSums>();
+    if constexpr (kRowTiles == 2) clear_tile<kLowerSums>();
+    if constexpr (kTiles == 4) clear_tile<kLowerRightSums>();
   }
-  const uint32_t *a = x.a, *b = x.b;
-  int64_t depth = x.depth;
-  for (; depth >= kTileSide; depth -= kTileSide, a += kTileSide, b += kTileSide * x.b_stride) {
-    _tile_loadd(4, a, a_bytes);
-    _tile_loadd(5, b, b_bytes);
-    _tile_dpbf16ps(0, 4, 5);
-    if constexpr (kRowTiles == 2) {
-      _tile_loadd(4, a + kTileSide * x.a_stride, a_bytes);
-      _tile_dpbf16ps(2, 4, 5);
-    }
-    if constexpr (kColumnTiles == 2) {
-      _tile_loadd(5, b + kTileSide, b_bytes);
-      if constexpr (kRowTiles == 2) {
-        _tile_dpbf16ps(3, 4, 5);
-        _tile_loadd(4, a, a_bytes);
+  int64_t pair = 0;
+  for (; pair + kTileSide <= x.depth; pair += kTileSide) {
+    add_products<kRowTiles, kColumnTiles, kLeft, kRight>(x, pair);
+    for (int i = 0; i < 4 * kTiles; ++i) beside();
+  }
+  if (pair < x.depth) {
+    add_products<kRowTiles, kColumnTiles, kHalfLeft, kHalfRight>(x, pair);
+    for (int i = 0; i < 2 * kTiles; ++i) beside();
+  }
+  store_tile<kUpperSums>(x.c, c_bytes);
+  if constexpr (kColumnTiles == 2) store_tile<kUpperRightSums>(right, c_bytes);
+  if constexpr (kRowTiles == 2) store_tile<kLowerSums>(lower, c_bytes);
+  if constexpr (kTiles == 4) store_tile<kLowerRightSums>(lower + kTileSide, c_bytes);
+}
+
+// multiply() of kernels/cpu/tiles.h, two tiles by two where there are as many. The pairs of a row
+// of `a` are contiguous.
+template <class F>
+void multiply_in_registers(Left<uint32_t> a, const uint32_t* b, int64_t b_stride, float* c,
+                           int64_t c_stride, int64_t rows, int64_t columns, int64_t depth, bool add,
+                           Part part, F& beside) {
+  constexpr int64_t kTwo = 2 * kTileSide;
+  for (int64_t row = 0; row < rows; row += kTwo) {
+    const bool two_rows = row + kTwo <= rows;
+    const int64_t end = smaller(row + kTwo, rows);
+    const int64_t wanted = part == Part::kLowerResult ? smaller(end, columns) : columns;
+    const int64_t first = part == Part::kUpperLeft ? row / 2 : 0;
+    const int64_t last = part == Part::kLowerLeft ? smaller(end / 2, depth) : depth;
+    for (int64_t column = 0; column < wanted; column += kTwo) {
+      const bool two_columns = column + kTwo <= wanted;
+      const TileProduct product = {a.data + row * a.row_stride + first,
+                                   a.row_stride,
+                                   b + first * b_stride + column,
+                                   b_stride,
+                                   c + row * c_stride + column,
+                                   c_stride,
+                                   last - first};
+      if (two_rows && two_columns) {
+        multiply_tiles<2, 2>(product, add, beside);
+      } else if (two_rows) {
+        multiply_tiles<2, 1>(product, add, beside);
+      } else if (two_columns) {
+        multiply_tiles<1, 2>(product, add, beside);
+      } else {
+        multiply_tiles<1, 1>(product, add, beside);
       }
-      _tile_dpbf16ps(1, 4, 5);
     }
-    for (int i = 0; i < 4 * kRowTiles * kColumnTiles; ++i) beside();
   }
-  if (depth > 0) {
-    _tile_loadd(6, a, a_bytes);
-    _tile_loadd(7, b, b_bytes);
-    _tile_dpbf16ps(0, 6, 7);
-    if constexpr (kRowTiles == 2) {
-      _tile_loadd(6, a + kTileSide * x.a_stride, a_bytes);
-      _tile_dpbf16ps(2, 6, 7);
-    }
-    if constexpr (kColumnTiles == 2) {
-      _tile_loadd(7, b + kTileSide, b_bytes);
-      if constexpr (kRowTiles == 2) {
-        _tile_dpbf16ps(3, 6, 7);
-        _tile_loadd(6, a, a_bytes);
-      }
-      _tile_dpbf16ps(1, 6, 7);
-    }
-    for (int i = 0; i < 2 * kRowTiles * kColumnTiles; ++i) beside();
-  }
-  _tile_stored(0, x.c, c_bytes);
-  if constexpr (kColumnTiles == 2) _tile_stored(1, x.c + kTileSide, c_bytes);
-  if constexpr (kRowTiles == 2) _tile_stored(2, lower, c_bytes);
-  if constexpr (kRowTiles * kColumnTiles == 4) _tile_stored(3, lower + kTileSide, c_bytes);
 }
 
 }  // namespace lmtrain::LMTRAIN_ISA

@@ -70,51 +70,6 @@ inline void multiply_tile(const typename Arithmetic::Unit* a, int64_t row_stride
   }
 }
 
-// The part of a product that is computed, for blocks on the diagonal of a causal matrix.
-enum class Part {
-  kAll,
-  kLowerResult,  // columns of the result up to the row; some columns more may be written
-  kLowerLeft,    // numbers of the left operand up to the row; the others are 0
-  kUpperLeft,    // numbers of the left operand from the row on; the others are 0
-};
-
-#ifdef LMTRAIN_MATRIX_UNITS
-// multiply() in tile registers, two by two where there are as many. The pairs of a row of `a` are
-// contiguous.
-template <class F>
-void multiply_in_registers(Left<uint32_t> a, const uint32_t* b, int64_t b_stride, float* c,
-                           int64_t c_stride, int64_t rows, int64_t columns, int64_t depth, bool add,
-                           Part part, F& beside) {
-  constexpr int64_t kTwo = 2 * kTileSide;
-  for (int64_t row = 0; row < rows; row += kTwo) {
-    const bool two_rows = row + kTwo <= rows;
-    const int64_t end = smaller(row + kTwo, rows);
-    const int64_t wanted = part == Part::kLowerResult ? smaller(end, columns) : columns;
-    const int64_t first = part == Part::kUpperLeft ? row / 2 : 0;
-    const int64_t last = part == Part::kLowerLeft ? smaller(end / 2, depth) : depth;
-    for (int64_t column = 0; column < wanted; column += kTwo) {
-      const bool two_columns = column + kTwo <= wanted;
-      const TileProduct product = {a.data + row * a.row_stride + first,
-                                   a.row_stride,
-                                   b + first * b_stride + column,
-                                   b_stride,
-                                   c + row * c_stride + column,
-                                   c_stride,
-                                   last - first};
-      if (two_rows && two_columns) {
-        multiply_tiles<2, 2>(product, add, beside);
-      } else if (two_rows) {
-        multiply_tiles<2, 1>(product, add, beside);
-      } else if (two_columns) {
-        multiply_tiles<1, 2>(product, add, beside);
-      } else {
-        multiply_tiles<1, 1>(product, add, beside);
-      }
-    }
-  }
-}
-#endif
-
 // Computes c = a b, or c += a b if `add`. `depth` and the strides of `a` and `b` are in units.
 // Calls beside() as often as there are kUnitsTogether units in all tiles.
 template <class Arithmetic, class F>

@@ -3,7 +3,7 @@
 // A product sums over units of 4 bytes: one fp32 number (F32), one bf16 number widened to fp32
 // when packed (Bf16ToF32), or a pair of bf16 numbers that are neighbours in the dimension summed
 // over (Bf16DotPairs, for processors that are fast at pairs; Bf16MatrixUnits of
-// kernels/cpu/matrix_units.h). So all arithmetics share one memory layout. Compiled per instruction
+// kernels/cpu/matrix_units.h). All arithmetics share one memory layout. Compiled per instruction
 // set (kernels/cpu/vectors.h).
 #pragma once
 
@@ -49,6 +49,14 @@ struct Left {
   const Unit* data;
   int64_t row_stride;
   int64_t unit_stride;
+};
+
+// The part of a product that is computed, for blocks on the diagonal of a causal matrix.
+enum class Part {
+  kAll,
+  kLowerResult,  // columns of the result up to the row; some columns more may be written
+  kLowerLeft,    // numbers of the left operand up to the row; the others are 0
+  kUpperLeft,    // numbers of the left operand from the row on; the others are 0
 };
 
 // A unit is one fp32 number.
